@@ -1,0 +1,1 @@
+"""READING the boot log: bytes to lines to phases, findings and facts."""

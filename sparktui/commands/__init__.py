@@ -1,0 +1,1 @@
+"""What the subcommands do: clients of a host, plain text out."""

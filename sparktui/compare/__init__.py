@@ -1,0 +1,1 @@
+"""JUDGING: batches to statistics to verdict to report. Pure."""

@@ -1,0 +1,1 @@
+"""GPU power, clocks and memory from NVML; host memory from psutil."""

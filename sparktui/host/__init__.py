@@ -1,0 +1,1 @@
+"""OWNING a run: the host process, its session, its experiment and its socket."""

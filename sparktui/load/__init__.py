@@ -1,0 +1,1 @@
+"""DRIVING the server: the load process, its client and its prompts."""

@@ -1,0 +1,1 @@
+"""COUNTING: /metrics text to counters to window differences."""

@@ -1,0 +1,1 @@
+"""WHAT to run: YAML to frozen dataclasses to argv and environment."""

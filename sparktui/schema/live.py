@@ -1,0 +1,151 @@
+"""What a screen needs: the snapshot (state now) and the events (what happened), both from the host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Severity = Literal[
+    "boot fails", "wrong results possible", "costs speed", "costs memory", "note", "harmless"
+]
+ServerPhase = Literal["idle", "booting", "ready", "stopping", "stopped", "failed", "lost"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A boot-log line that matters, explained. ``line`` counts from 1 in server.log."""
+
+    id: str
+    severity: Severity
+    line: int
+    text: str
+    meaning: str
+    cost: str = ""
+    remedy: str = ""
+    flag: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BootPhase:
+    """One boot phase: seconds since the server's start, and how long it took (None while it lasts)."""
+
+    name: str
+    start_s: float
+    seconds: float | None = None
+    progress: float | None = None  # 0..1, from the phase's own progress bar
+
+
+@dataclass(frozen=True, slots=True)
+class ServerView:
+    state: ServerPhase = "idle"
+    variant: str = ""
+    speculating: bool = False
+    url: str = ""
+    pid: int | None = None
+    since: float = 0.0  # unix seconds of the last state change
+    boot_s: float | None = None
+    version: str | None = None
+    exit_code: int | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadView:
+    asked: int = 0
+    in_flight: int = 0
+    done: int = 0
+    errors: int = 0
+    last_error: str = ""
+    client_limited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Differences over one window. None means not known (yet): never shown as 0. ms, tok/s, 0..1."""
+
+    window_s: float
+    output_tok_s: float | None = None  # server: Δgeneration_tokens / Δt
+    client_output_tok_s: float | None = None
+    decode_tok_s: float | None = None  # per stream
+    decode_source: Literal["client", "server"] = "client"
+    ttft_ms: float | None = None  # client, median of the window
+    server_ttft_ms: float | None = None
+    step_ms: float | None = None
+    tokens_per_step: float | None = None
+    acceptance_rate: float | None = None
+    acceptance_by_position: tuple[float, ...] = ()
+    mean_acceptance_length: float | None = None
+    drafted: bool | None = None  # None: speculation off; False: on, and nothing was drafted
+    kv_usage: float | None = None
+    running: int | None = None
+    waiting: int | None = None
+    scrape_age_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GpuView:
+    """One GPU; any field may be missing by itself. W, %, MHz, MiB, °C, J."""
+
+    index: int
+    name: str | None = None
+    power_w: float | None = None
+    power_limit_w: float | None = None
+    utilization_pct: float | None = None
+    sm_mhz: float | None = None
+    sm_max_mhz: float | None = None
+    memory_used_mib: float | None = None
+    memory_total_mib: float | None = None
+    temperature_c: float | None = None
+    energy_j: float | None = None  # counter, joules since the driver loaded
+
+
+@dataclass(frozen=True, slots=True)
+class HostMemory:
+    total_mib: float
+    available_mib: float
+    swap_used_mib: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentView:
+    """Where an A/B stands. ``remaining_s`` counts to the end of this stage, where that is known."""
+
+    stage: str
+    arm: str
+    concurrency: int | None
+    remaining_s: float | None
+    ends_by: Literal["time", "precision", "event"]
+    step: int
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """State of a run at one instant, twice a second. Scalars and cursors; logs and rows travel apart."""
+
+    schema: int
+    seq: int
+    t: float  # unix seconds
+    run_id: str
+    server: ServerView
+    load: LoadView
+    figures: Figures
+    phases: tuple[BootPhase, ...] = ()
+    gpus: tuple[GpuView, ...] = ()
+    memory: HostMemory | None = None
+    experiment: ExperimentView | None = None
+    log_lines: int = 0
+    findings: int = 0
+    events: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened, append-only, numbered from 1; ``events.jsonl`` and the socket carry it."""
+
+    seq: int
+    t: float  # unix seconds
+    kind: Literal["server", "phase", "finding", "load", "experiment", "verdict", "note", "host"]
+    level: Literal["info", "warning", "error"]
+    text: str
+    data: dict[str, Any] = field(default_factory=dict)

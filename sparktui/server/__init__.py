@@ -1,0 +1,1 @@
+"""RUNNING a server: spawn, readiness, stop, adopt."""

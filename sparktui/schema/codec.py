@@ -68,9 +68,7 @@ def _build(kind: Any, value: Any, path: str) -> Any:
         return {k: _build(item_kind, v, f"{path}.{k}") for k, v in entries.items()}
     if origin is typing.Literal:
         if value not in get_args(kind):
-            raise SchemaError(
-                f"{path}: {value!r} is none of {', '.join(map(repr, get_args(kind)))}"
-            )
+            raise SchemaError(f"{path}: {value!r} is none of {', '.join(map(repr, get_args(kind)))}")
         return value
     return _build_scalar(kind, value, path)
 

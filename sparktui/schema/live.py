@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Severity = Literal[
-    "boot fails", "wrong results possible", "costs speed", "costs memory", "note", "harmless"
-]
+Severity = Literal["boot fails", "wrong results possible", "costs speed", "costs memory", "note", "harmless"]
 ServerPhase = Literal["idle", "booting", "ready", "stopping", "stopped", "failed", "lost"]
 
 

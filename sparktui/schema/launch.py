@@ -58,6 +58,7 @@ class MeasureSpec:
     min_window_s: float = 60.0
     max_window_s: float = 240.0
     precision: float = 0.015
+    stall_s: float = 120.0  # a stream silent for so long has failed
 
 
 @dataclass(frozen=True, slots=True)

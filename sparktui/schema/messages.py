@@ -76,6 +76,7 @@ class LoadConfig:
     spec: LoadSpec
     nonce: str
     interval_s: float = 0.2
+    stall_s: float = 120.0  # a stream silent for so long has failed
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,87 @@
+"""What stands behind a verdict: facts of one arm only, step arithmetic, yield by position. Pure.
+
+Explanations, never second evidence: tokens per step above break-even says the same as on faster than off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sparktui.schema.live import Finding
+from sparktui.schema.records import ArmReport, Cell
+
+_SHOWN = ("boot fails", "wrong results possible", "costs speed", "costs memory")
+
+
+def only_in(arm: ArmReport, other: ArmReport) -> tuple[Finding, ...]:
+    """Findings above note whose rule fired in ``arm`` and not in ``other``."""
+    known = {finding.id for finding in other.findings}
+    return tuple(f for f in arm.findings if f.id not in known and f.severity in _SHOWN)
+
+
+def why(a: ArmReport, b: ArmReport) -> tuple[str, ...]:
+    """Lines after the figures: boot findings and facts of one arm only, then each load's arithmetic."""
+    lines = [_finding_line(b.name, f) for f in only_in(b, a)]
+    lines += [_finding_line(a.name, f) for f in only_in(a, b)]
+    lines += _fact_lines(a, b)
+    for load in sorted({cell.concurrency for cell in b.cells}):
+        cell_a, cell_b = _cell(a, load), _cell(b, load)
+        if cell_a is not None and cell_b is not None:
+            lines += _step_lines(load, cell_a, cell_b)
+    return tuple(lines)
+
+
+def _finding_line(name: str, finding: Finding) -> str:
+    cost = f" Cost: {finding.cost}" if finding.cost else ""
+    return f"Only in {name}: log line {finding.line}, {finding.text} (likely cause, not proof).{cost}"
+
+
+def _fact_lines(a: ArmReport, b: ArmReport) -> list[str]:
+    watched = ("cudagraph_mode", "attention_backend", "model_runner", "async_scheduling", "kv_cache_tokens")
+    return [
+        f"{name}: {_shown(a.facts.get(name))} in {a.name}, {_shown(b.facts.get(name))} in {b.name}."
+        for name in watched
+        if name in a.facts and name in b.facts and a.facts[name] != b.facts[name]
+    ]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _step_lines(load: int, a: Cell, b: Cell) -> list[str]:
+    lines = []
+    if a.step_ms and b.step_ms and b.tokens_per_step:
+        even = b.step_ms / a.step_ms * (a.tokens_per_step or 1.0)
+        k = len(b.acceptance_by_position)
+        text = (
+            f"c={load}: a step takes {b.step_ms:.1f} ms in {b.variant} against {a.step_ms:.1f} ms "
+            f"in {a.variant} ({b.step_ms / a.step_ms:.1f}x) and yields {b.tokens_per_step:.2f} tokens; "
+            f"break-even is {even:.2f} tokens per step."
+        )
+        if k and even > k + 1:
+            text += f" k={k} yields at most {k + 1}: no acceptance can pay for this step."
+        lines.append(text)
+    if b.acceptance_by_position and b.acceptance_rate is not None:
+        by = " / ".join(f"{share:.0%}" for share in b.acceptance_by_position)
+        lines.append(
+            f"c={load}: {b.variant} accepts {b.acceptance_rate:.1%} of its drafts ({by} by position)."
+        )
+    if a.joules_per_token and b.joules_per_token:
+        lines.append(
+            f"c={load}: {a.joules_per_token:.2f} J per token in {a.variant}, "
+            f"{b.joules_per_token:.2f} in {b.variant}."
+        )
+    return lines
+
+
+def _cell(arm: ArmReport, load: int) -> Cell | None:
+    return next((cell for cell in arm.cells if cell.concurrency == load), None)
+
+
+def only_in_texts(findings: Sequence[Finding]) -> tuple[str, ...]:
+    """One short line a finding, for progress output."""
+    return tuple(f"line {f.line}: {f.text}" for f in findings)

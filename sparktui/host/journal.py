@@ -1,0 +1,59 @@
+"""What happened, numbered and kept: events.jsonl, and a pulse for those who follow."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+from sparktui.schema.codec import SchemaError, dumps, loads
+from sparktui.schema.live import Event
+
+Kind = Literal["server", "phase", "finding", "load", "experiment", "verdict", "note", "host"]
+Level = Literal["info", "warning", "error"]
+
+
+class Pulse:
+    """Wakes everyone who waits."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def beat(self) -> None:
+        event, self._event = self._event, asyncio.Event()
+        event.set()
+
+    async def wait(self, timeout_s: float) -> None:
+        """Until the next beat, or so long at most."""
+        try:
+            await asyncio.wait_for(self._event.wait(), timeout_s)
+        except TimeoutError:
+            return
+
+
+class Journal:
+    """Append-only. A new host goes on counting where the last one stopped."""
+
+    def __init__(self, path: Path) -> None:
+        self.pulse = Pulse()
+        self.events: list[Event] = []
+        if path.exists():
+            for line in path.read_bytes().splitlines():
+                try:
+                    self.events.append(loads(Event, line))
+                except SchemaError:
+                    continue  # a line cut short by a kill
+        self._file = path.open("ab")
+
+    def add(self, kind: Kind, text: str, level: Level = "info", **data: Any) -> Event:
+        """One more event, on disk before anyone sees it."""
+        event = Event(len(self.events) + 1, time.time(), kind, level, text, data)
+        self._file.write(dumps(event) + b"\n")
+        self._file.flush()
+        self.events.append(event)
+        self.pulse.beat()
+        return event
+
+    def close(self) -> None:
+        self._file.close()

@@ -1,0 +1,159 @@
+"""A server with everything around it that watches and drives it: scraper, load process, GPU sampler."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from time import monotonic
+
+import httpx
+
+from sparktui.gpu.memory import host_memory
+from sparktui.gpu.sampler import GpuSampler
+from sparktui.host.experiment import Boot
+from sparktui.host.journal import Journal
+from sparktui.host.live import Live
+from sparktui.host.loader import Loader
+from sparktui.host.measure import Bench
+from sparktui.host.owner import Owner
+from sparktui.rundir import RunDir
+from sparktui.schema.codec import dumps
+from sparktui.schema.launch import LaunchSpec, Plan
+from sparktui.schema.messages import LoadTarget
+from sparktui.schema.records import RequestRow, ServerRecord
+
+_DRAIN_S = 10.0
+_MEMORY_BACK_S = 60.0
+_MEMORY_SLACK_MIB = 1024.0
+
+
+class Rig:
+    """One at a time: boot or adopt, drive, stop. Raises owner.BootFailed."""
+
+    def __init__(self, run: RunDir, plan: Plan, journal: Journal, http: httpx.AsyncClient) -> None:
+        self._run = run
+        self._plan = plan
+        self._journal = journal
+        self._http = http
+        self._rows = run.rows.open("ab")
+        self._scraper: asyncio.Task[None] | None = None
+        self._memory_before: float | None = None
+        self.live = Live(self._on_problem)
+        self.loader = Loader(self._on_row, self.live.add_totals)
+        self.owner = Owner(run, journal, http)
+        self.owner.helpers = lambda: (self.loader.pid,) if self.loader.pid else ()
+        self.gpu = GpuSampler()
+        self.gpu.start()
+
+    @property
+    def spec(self) -> LaunchSpec | None:
+        return self.owner.spec
+
+    async def boot(self, arm: int) -> Boot:
+        """Start an arm and wait until it serves."""
+        if self._memory_before is None:
+            self._memory_before = self._memory_used()
+        await self.owner.launch(self._plan.arms[arm], arm)
+        return await self._serve(arm)
+
+    async def adopt(self, record: ServerRecord) -> Boot:
+        """Take over a living server of an earlier host, booting or ready."""
+        self.owner.read_old_log(record.log_offset)
+        self.owner.adopt(self._plan.arms[record.arm], record)
+        return await self._serve(record.arm)
+
+    async def _serve(self, arm: int) -> Boot:
+        answer = await self.owner.wait_ready()
+        spec = self._plan.arms[arm]
+        self.live.reset()
+        self._scraper = asyncio.create_task(self.live.scraping(self._http, spec.url))
+        await self.loader.start(spec, self._plan.load, self._run.id, self._plan.measure.stall_s)
+        return self.boot_record(arm, version=answer.version)
+
+    def boot_record(self, arm: int, version: str | None = None, failure: str = "") -> Boot:
+        """What the log has said so far."""
+        tail, view = self.owner.tail, self.owner.view
+        return Boot(
+            arm=arm,
+            seconds=view.boot_s,
+            version=version or view.version,
+            findings=tail.findings if tail else (),
+            facts=tail.reader.facts if tail else {},
+            phases=tail.reader.phases if tail else (),
+            failure=failure,
+        )
+
+    def bench(self) -> Bench:
+        """For one measurement of the server that serves now."""
+        spec = self.owner.spec
+        return Bench(
+            loader=self.loader,
+            live=self.live,
+            spec=self._plan.measure,
+            max_num_seqs=spec.max_num_seqs if spec else None,
+            jit_lines=lambda: self.owner.tail.reader.jit_lines if self.owner.tail else 0,
+        )
+
+    async def drive(self, concurrency: int) -> None:
+        """So many streams from now on; fewer drain."""
+        await self.loader.aim(LoadTarget(concurrency))
+
+    async def drain(self) -> None:
+        """No new requests; those in flight get a while to end."""
+        await self.drive(0)
+        until = monotonic() + _DRAIN_S
+        while self.loader.pid and self.loader.totals and self.loader.totals.in_flight:
+            if monotonic() > until or self.owner.died.is_set():
+                return
+            await self.loader.next_totals()
+
+    async def stop(self) -> None:
+        """Load first, then the server, then wait for its memory."""
+        if self._scraper is not None:
+            self._scraper.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._scraper
+            self._scraper = None
+        await self.loader.stop()
+        await self.owner.stop()
+        self.live.reset()
+        await self._memory_back()
+
+    async def _memory_back(self) -> None:
+        """Without a GPU there is nothing to wait for: the kernel gives host memory back at exit."""
+        before = self._memory_before
+        if not self.gpu.latest or before is None:
+            return
+        until = monotonic() + _MEMORY_BACK_S
+        while (used := self._memory_used()) is not None and used > before + _MEMORY_SLACK_MIB:
+            if monotonic() > until:
+                self._journal.add(
+                    "note", f"{used - before:,.0f} MiB did not come back after the stop", "warning"
+                )
+                return
+            await asyncio.sleep(0.5)
+
+    def _memory_used(self) -> float | None:
+        """MiB in use on the GPUs; of the host where NVML has no memory figure (unified memory)."""
+        gpus = self.gpu.latest
+        if not gpus:
+            return None
+        used = [gpu.memory_used_mib for gpu in gpus]
+        if any(value is None for value in used):
+            memory = host_memory()
+            return memory.total_mib - memory.available_mib
+        return sum(value for value in used if value is not None)
+
+    def _on_problem(self, problem: str) -> None:
+        self._journal.add("note", problem, "warning")
+
+    def _on_row(self, row: RequestRow) -> None:
+        self.live.add_row(row)
+        self._rows.write(dumps(row) + b"\n")
+        self._rows.flush()
+
+    async def close(self) -> None:
+        """Let go of everything but the server."""
+        await self.loader.stop()
+        self.gpu.stop()
+        self._rows.close()

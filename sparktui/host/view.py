@@ -1,0 +1,45 @@
+"""The snapshot: state of a run at one instant, from everything the host knows."""
+
+from __future__ import annotations
+
+import time
+
+from sparktui.gpu.memory import host_memory
+from sparktui.host.ab import AbRun
+from sparktui.host.journal import Journal
+from sparktui.host.rig import Rig
+from sparktui.schema.codec import SCHEMA_VERSION
+from sparktui.schema.live import Snapshot
+
+
+class Viewer:
+    """Makes snapshots, numbered."""
+
+    def __init__(self, run_id: str, rig: Rig, journal: Journal) -> None:
+        self._run_id = run_id
+        self._rig = rig
+        self._journal = journal
+        self._seq = 0
+        self.experiment: AbRun | None = None
+
+    def snapshot(self) -> Snapshot:
+        """Now. The seq rises by one each time."""
+        self._seq += 1
+        owner = self._rig.owner
+        tail = owner.tail
+        return Snapshot(
+            schema=SCHEMA_VERSION,
+            seq=self._seq,
+            t=time.time(),
+            run_id=self._run_id,
+            server=owner.view,
+            load=self._rig.live.load_view(),
+            figures=self._rig.live.figures(),
+            phases=tail.reader.phases if tail else (),
+            gpus=self._rig.gpu.latest,
+            memory=host_memory(),
+            experiment=self.experiment.view() if self.experiment else None,
+            log_lines=owner.ring.count,
+            findings=len(tail.findings) if tail else 0,
+            events=len(self._journal.events),
+        )

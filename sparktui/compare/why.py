@@ -5,19 +5,20 @@ Explanations, never second evidence: tokens per step above break-even says the s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from sparktui.schema.live import Finding
 from sparktui.schema.records import ArmReport, Cell
 
 _SHOWN = ("boot fails", "wrong results possible", "costs speed", "costs memory")
+_LONGEST = 240
 
 
 def only_in(arm: ArmReport, other: ArmReport) -> tuple[Finding, ...]:
-    """Findings above note whose rule fired in ``arm`` and not in ``other``."""
+    """Findings above note whose rule fired in ``arm`` and not in ``other``, the weightiest first."""
     known = {finding.id for finding in other.findings}
-    return tuple(f for f in arm.findings if f.id not in known and f.severity in _SHOWN)
+    found = (f for f in arm.findings if f.id not in known and f.severity in _SHOWN)
+    return tuple(sorted(found, key=_weight))
 
 
 def why(a: ArmReport, b: ArmReport) -> tuple[str, ...]:
@@ -33,8 +34,19 @@ def why(a: ArmReport, b: ArmReport) -> tuple[str, ...]:
 
 
 def _finding_line(name: str, finding: Finding) -> str:
+    cause = ", a likely cause, not proof" if finding.id.startswith("cg-") else ""
     cost = f" Cost: {finding.cost}" if finding.cost else ""
-    return f"Only in {name}: log line {finding.line}, {finding.text} (likely cause, not proof).{cost}"
+    return f"Only in {name}, log line {finding.line}{cause}: {_shortened(finding.text)}.{cost}"
+
+
+def _shortened(text: str) -> str:
+    text = text.rstrip(".")
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _weight(finding: Finding) -> tuple[bool, int, int]:
+    """CUDA graph downgrades first: they cost on every step."""
+    return not finding.id.startswith("cg-"), _SHOWN.index(finding.severity), finding.line
 
 
 def _fact_lines(a: ArmReport, b: ArmReport) -> list[str]:
@@ -80,8 +92,3 @@ def _step_lines(load: int, a: Cell, b: Cell) -> list[str]:
 
 def _cell(arm: ArmReport, load: int) -> Cell | None:
     return next((cell for cell in arm.cells if cell.concurrency == load), None)
-
-
-def only_in_texts(findings: Sequence[Finding]) -> tuple[str, ...]:
-    """One short line a finding, for progress output."""
-    return tuple(f"line {f.line}: {f.text}" for f in findings)

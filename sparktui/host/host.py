@@ -108,7 +108,7 @@ class Host:
     async def _serve_on(self, report: Report) -> None:
         """The A/B is over and ``--after`` leaves a server up: the host stays with it."""
         await self._rig.drive(0)
-        self._journal.add("experiment", report.after, report=True)
+        self._journal.add("experiment", report.after, data={"report": True})
         stop = asyncio.create_task(self._stop.wait())
         await self._until_over(stop)
         stop.cancel()

@@ -46,9 +46,9 @@ class Journal:
                     continue  # a line cut short by a kill
         self._file = path.open("ab")
 
-    def add(self, kind: Kind, text: str, level: Level = "info", **data: Any) -> Event:
+    def add(self, kind: Kind, text: str, level: Level = "info", data: dict[str, Any] | None = None) -> Event:
         """One more event, on disk before anyone sees it."""
-        event = Event(len(self.events) + 1, time.time(), kind, level, text, data)
+        event = Event(len(self.events) + 1, time.time(), kind, level, text, data or {})
         self._file.write(dumps(event) + b"\n")
         self._file.flush()
         self.events.append(event)

@@ -14,6 +14,8 @@ from sparktui.schema.launch import MeasureSpec
 from sparktui.schema.messages import LoadTarget, LoadTotals
 from sparktui.schema.records import Batch, RequestRow
 
+PROMPTS_PER_LOAD = 1_000_000
+_WARM_UP_PROMPTS = PROMPTS_PER_LOAD // 2  # its own: a prompt seen before is a prefix hit
 _SETTLE_BATCHES = 6
 _JIT_QUIET_S = 2.0
 _WARM_UP_LIMIT_S = 600.0
@@ -53,12 +55,14 @@ class Bench:
     ends_at: float | None = None  # CLOCK_MONOTONIC seconds: the countdown of this stage
     notes: list[str] = field(default_factory=list)
 
-    async def warm_up(self, concurrency: int, ignore_eos: bool) -> None:
+    async def warm_up(self, concurrency: int, ignore_eos: bool, first_prompt: int = 0) -> None:
         """2 × min(c, max_num_seqs) requests, and on until no JIT line falls for a while. Answers may end by
-        themselves here, which tells whether ``ignore_eos`` measures past the natural end.
+        themselves here, which tells whether ``ignore_eos`` measures past the natural end. What follows takes
+        prompts from ``first_prompt`` on: the same in every arm, none twice in one server's life.
         Raises Unmeasurable."""
         self.ends_at = None
-        await self.loader.aim(LoadTarget(concurrency, restart_prompts=True, ignore_eos=False))
+        warm = first_prompt + _WARM_UP_PROMPTS
+        await self.loader.aim(LoadTarget(concurrency, next_prompt=warm, ignore_eos=False))
         begun = await self.loader.next_totals()
         rows_before = self.live.row_count
         wanted = 2 * min(concurrency, self.max_num_seqs or concurrency)
@@ -72,7 +76,7 @@ class Bench:
             if monotonic() > give_up:
                 raise Unmeasurable(f"the warm-up did not end within {_WARM_UP_LIMIT_S:g} s")
         self._note_early_ends(self.live.rows_after(rows_before), ignore_eos)
-        await self.loader.aim(LoadTarget(concurrency, restart_prompts=True, ignore_eos=ignore_eos))
+        await self.loader.aim(LoadTarget(concurrency, next_prompt=first_prompt, ignore_eos=ignore_eos))
 
     def _note_early_ends(self, rows: Sequence[RequestRow], ignore_eos: bool) -> None:
         early = sum(row.finish_reason == "stop" for row in rows)

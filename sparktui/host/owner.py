@@ -72,7 +72,9 @@ class Owner:
             raise BootFailed(self._fail("the server ended at once"))
         record = ServerRecord(process, arm, spec.host, spec.port, time.time(), offset, self.ring.count)
         self._keep(record)
-        self._journal.add("server", f"{spec.variant}: started, pid {process.pid}", argv=list(spec.argv))
+        self._journal.add(
+            "server", f"{spec.variant}: started, pid {process.pid}", data={"argv": list(spec.argv)}
+        )
         self._watch(record)
 
     def adopt(self, spec: LaunchSpec, record: ServerRecord) -> None:
@@ -96,7 +98,7 @@ class Owner:
         self.tail = Tail(self._run.log, self.ring, record.log_offset, record.log_line)
         self._set(pid=record.process.pid)
         self._stopping = False
-        self._watcher = asyncio.create_task(self._watching(self.tail))
+        self._watcher = asyncio.create_task(self._watch_or_fail(self.tail))
 
     async def wait_ready(self) -> ready.Answer:
         """Until it serves our model. Raises BootFailed with the root cause from its log."""
@@ -150,6 +152,13 @@ class Owner:
         elif stopped.by:
             self._journal.add("server", f"stopped by {stopped.by} in {stopped.seconds:.1f} s, nothing left")
 
+    async def _watch_or_fail(self, tail: Tail) -> None:
+        try:
+            await self._watching(tail)
+        except Exception as exc:  # an unwatched server is as good as a dead one
+            self._fail(f"internal error while watching: {type(exc).__name__}: {exc}")
+            self.died.set()
+
     async def _watching(self, tail: Tail) -> None:
         looks = 0
         while True:
@@ -157,7 +166,7 @@ class Owner:
             for finding in tail.new_findings():
                 level: Level = "info" if finding.severity in ("note", "harmless") else "warning"
                 text = f"log line {finding.line}: {finding.text}"
-                self._journal.add("finding", text, level, **dataclasses.asdict(finding))
+                self._journal.add("finding", text, level, dataclasses.asdict(finding))
             self._reap()
             if looks % _TREE_EVERY == 0:
                 self._see_tree()

@@ -57,8 +57,8 @@ class ClosedLoop:
 
     async def aim(self, target: LoadTarget) -> None:
         """Move to another number of streams: more start staggered, fewer drain (or are cut)."""
-        if target.restart_prompts:
-            self._next_prompt = 0
+        if target.next_prompt is not None:
+            self._next_prompt = target.next_prompt
         if target.ignore_eos is not None:
             self._ignore_eos = target.ignore_eos
         self.target = target.concurrency

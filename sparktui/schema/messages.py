@@ -81,11 +81,11 @@ class LoadConfig:
 
 @dataclass(frozen=True, slots=True)
 class LoadTarget:
-    """To the load process. ``restart_prompts``: the next request takes prompt 0 again."""
+    """To the load process. ``next_prompt``: the number of the prompt that the next request takes."""
 
     concurrency: int
     cut: bool = False  # close the streams above the target instead of draining them
-    restart_prompts: bool = False
+    next_prompt: int | None = None
     ignore_eos: bool | None = None
 
 

@@ -1,0 +1,94 @@
+"""Plain text for terminals and pipes. All output passes here: foreign text loses its control codes."""
+
+from __future__ import annotations
+
+import sys
+import time
+import unicodedata
+
+from sparktui.schema.live import Event, Figures, Snapshot
+
+_MARK = {"info": " ", "warning": "▲", "error": "✖"}
+
+
+def plain(text: str) -> str:
+    """Without control and format characters (escape codes, bidi marks), except tab and newline."""
+    return "".join(c for c in text if c in "\t\n" or unicodedata.category(c) not in ("Cc", "Cf", "Cs"))
+
+
+def say(text: str = "") -> None:
+    """A line on stdout, at once: a pipe must see it too."""
+    print(plain(text), flush=True)
+
+
+def complain(text: str) -> None:
+    """A line on stderr."""
+    print(f"sparktui: {plain(text)}", file=sys.stderr, flush=True)
+
+
+def event_line(event: Event) -> str:
+    """``14:02:11 ▲ text``."""
+    clock = time.strftime("%H:%M:%S", time.localtime(event.t))
+    return f"{clock} {_MARK[event.level]} {event.text}"
+
+
+def finding_lines(event: Event) -> list[str]:
+    """A finding with what it means and what to do, indented below it."""
+    data = event.data
+    told = [f"           {data[key]}" for key in ("meaning", "remedy") if data.get(key)]
+    return [event_line(event), *told] if event.level != "info" else []
+
+
+def status_line(snapshot: Snapshot) -> str:
+    """One line: state, tok/s, acceptance, KV, TTFT, load, power. ``—`` for what is not known."""
+    figures = snapshot.figures
+    parts = [
+        f"{snapshot.server.state:<8}",
+        f"out {_number(figures.output_tok_s)} tok/s",
+        f"decode {_number(figures.decode_tok_s)} tok/s/stream",
+        acceptance(figures),
+        f"KV {_percent(figures.kv_usage)}",
+        f"TTFT {_number(figures.ttft_ms, 0)} ms",
+        f"load {snapshot.load.in_flight}/{snapshot.load.asked}",
+        f"power {power(snapshot)}",
+    ]
+    if snapshot.load.errors:
+        parts.append(f"{snapshot.load.errors} failed: {snapshot.load.last_error}")
+    return " · ".join(parts)
+
+
+def acceptance(figures: Figures) -> str:
+    """Acceptance by position, or why there is none."""
+    if figures.drafted is None:
+        return "spec off"
+    if not figures.drafted:
+        return "nothing drafted"
+    by = "/".join(f"{share:.0%}" for share in figures.acceptance_by_position)
+    return f"accept {by} (length {_number(figures.mean_acceptance_length, 2)})"
+
+
+def power(snapshot: Snapshot) -> str:
+    """Watts of all GPUs together."""
+    watts = [gpu.power_w for gpu in snapshot.gpus if gpu.power_w is not None]
+    return f"{sum(watts):.0f} W" if watts else "—"
+
+
+def progress_line(snapshot: Snapshot) -> str:
+    """Where an A/B stands."""
+    experiment = snapshot.experiment
+    if experiment is None:
+        return status_line(snapshot)
+    left = "" if experiment.remaining_s is None else f", {experiment.remaining_s:.0f} s left at most"
+    load = "" if experiment.concurrency is None else f" c={experiment.concurrency}"
+    where = f"[{experiment.step}/{experiment.steps}] {experiment.arm}{load} {experiment.stage}{left}"
+    if experiment.stage == "boot" and snapshot.phases:
+        return f"{where}: {snapshot.phases[-1].name}"
+    return f"{where}: {_number(snapshot.figures.decode_tok_s)} tok/s per stream"
+
+
+def _number(value: float | None, digits: int = 1) -> str:
+    return "—" if value is None else f"{value:.{digits}f}"
+
+
+def _percent(value: float | None) -> str:
+    return "—" if value is None else f"{value:.1%}"

@@ -1,0 +1,176 @@
+"""How the server starts, fails and stops: exit codes, log, the engine's process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from sparktui.sim.bootlog import DOWNGRADE
+from tests.sim.conftest import TIMEOUT_S, Launch
+from tests.sim.test_http import SPEC, chat, fetch
+
+
+def alive(pid: int) -> bool:
+    """Whether it runs: a zombie does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def kernel_name(pid: int) -> str:
+    return Path(f"/proc/{pid}/comm").read_text(encoding="ascii").rstrip()
+
+
+async def gone(pid: int) -> None:
+    async with asyncio.timeout(TIMEOUT_S):
+        while alive(pid):
+            await asyncio.sleep(0.01)
+
+
+async def test_the_downgrade_is_logged_only_when_speculating_on_flashinfer(launch: Launch) -> None:
+    off, on = await launch(), await launch(*SPEC)
+    kept = await launch(*SPEC, "--attention-backend", "TRITON_ATTN")
+    assert DOWNGRADE in await on.line("[compilation.py:1405]")
+    assert DOWNGRADE not in "".join(off.lines) + "".join(kept.lines)
+    assert any("(decode, FULL)" in line for line in off.lines)
+    assert not any("(decode, FULL)" in line for line in on.lines)
+
+
+async def test_the_log_says_what_this_is(launch: Launch) -> None:
+    server = await launch()
+    assert "stand-in" in server.lines[7]
+    assert "version 0.27.1" in server.lines[2]
+    shown = await server.line("non-default args:")
+    assert "{'model_tag': 'test/model'," in shown
+    assert f"(APIServer pid={server.process.pid})" in shown
+
+
+async def test_the_boot_takes_the_seconds_asked_for(launch: Launch) -> None:
+    loop = asyncio.get_running_loop()
+    server = await launch(ready=False, boot="1.0")
+    await server.line("non-default args:")
+    start = loop.time()
+    await server.line("Application startup complete.")
+    assert 0.9 < loop.time() - start < 3.0
+
+
+async def test_nobody_answers_while_it_boots(launch: Launch) -> None:
+    with_port = await launch(boot="0.1")
+    port = with_port.url.rpartition(":")[2]
+    with_port.process.terminate()
+    assert await with_port.exit_code() == 0
+    server = await launch("--port", port, "--sim-fail", "never-ready", ready=False)
+    await server.line("Loading safetensors")
+    with pytest.raises(aiohttp.ClientConnectorError):
+        async with aiohttp.ClientSession() as session:
+            await session.get(f"http://127.0.0.1:{port}/health")
+
+
+async def test_an_unknown_flag_exits_2(launch: Launch) -> None:
+    server = await launch("--no-such-flag", "3", ready=False)
+    assert await server.exit_code() == 2
+    assert (await server.output()).endswith("vllm: error: unrecognized arguments: --no-such-flag 3\n")
+
+
+async def test_a_taken_port_exits_1_before_the_boot(launch: Launch, taken_port: int) -> None:
+    server = await launch("--port", str(taken_port), ready=False)
+    assert await server.exit_code() == 1
+    output = await server.output()
+    assert output.endswith("OSError: [Errno 98] Address already in use\n")
+    assert "Traceback (most recent call last)" in output
+    assert "EngineCore" not in output
+
+
+async def test_out_of_memory_ends_the_boot(launch: Launch) -> None:
+    server = await launch("--sim-fail", "engine-oom", ready=False)
+    assert await server.exit_code() == 1
+    output = await server.output()
+    assert "torch.OutOfMemoryError: CUDA out of memory" in output
+    assert output.endswith(
+        "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}\n"
+    )
+    assert not alive(server.engine_pid)
+
+
+async def test_an_engine_killed_at_boot_ends_it(launch: Launch) -> None:
+    server = await launch("--sim-fail", "never-ready", ready=False)
+    await server.line("Initializing a V1 LLM engine")
+    os.kill(server.engine_pid, signal.SIGKILL)
+    assert await server.exit_code() == 1
+    assert "Engine core initialization failed." in await server.output()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_signal_stops_it_and_its_engine(launch: Launch, number: signal.Signals) -> None:
+    server = await launch()
+    assert alive(server.engine_pid)
+    server.process.send_signal(number)
+    assert await server.exit_code() == 0
+    assert not alive(server.engine_pid)
+    assert "[shutdown] API server: shutdown triggered" in await server.output()
+
+
+async def test_a_signal_to_the_whole_group_is_an_orderly_stop(launch: Launch) -> None:
+    server = await launch()
+    os.killpg(server.process.pid, signal.SIGINT)
+    assert await server.exit_code() == 0
+    assert not alive(server.engine_pid)
+    assert "EngineDeadError" not in await server.output()
+
+
+async def test_a_signal_at_boot_ends_it(launch: Launch) -> None:
+    server = await launch("--sim-fail", "never-ready", ready=False)
+    await server.line("Initializing a V1 LLM engine")
+    server.process.send_signal(signal.SIGINT)
+    assert await server.exit_code() == 130
+    assert not alive(server.engine_pid)
+
+
+async def test_a_signal_cuts_open_streams(launch: Launch) -> None:
+    server = await launch()
+    async with aiohttp.ClientSession() as session:
+        body = chat(max_tokens=8000) | {"stream": True}
+        response = await session.post(server.url + "/v1/chat/completions", json=body)
+        await response.content.readline()
+        server.process.send_signal(signal.SIGINT)
+        async with asyncio.timeout(5):
+            assert await server.exit_code() == 0
+
+
+async def test_the_engine_survives_its_killed_server(launch: Launch) -> None:
+    server = await launch()
+    pid = server.engine_pid
+    assert kernel_name(pid) == "VLLM::EngineCor"  # the kernel keeps 15 bytes
+    assert os.getpgid(pid) == os.getpgid(server.process.pid)
+    server.process.kill()
+    assert await server.exit_code() == -signal.SIGKILL
+    assert alive(pid)
+    os.kill(pid, signal.SIGTERM)
+    await gone(pid)
+
+
+async def test_an_engine_killed_midstream_ends_the_stream_with_an_error(launch: Launch) -> None:
+    server = await launch()
+    async with aiohttp.ClientSession() as session:
+        body = chat(max_tokens=8000) | {"stream": True}
+        response = await session.post(server.url + "/v1/chat/completions", json=body)
+        await response.content.readline()
+        os.kill(server.engine_pid, signal.SIGKILL)
+        rest = (await response.text()).split("\n\n")
+    assert response.status == 200
+    assert rest[-3:] == [
+        'data: {"error": {"message": "EngineCore encountered an issue. See stack trace (above) for the root '
+        'cause.", "type": "InternalServerError", "param": null, "code": 500}}',
+        "data: [DONE]",
+        "",
+    ]
+    assert (await fetch(server, "/health"))[0] == 503
+    assert (await fetch(server, "/v1/chat/completions", json=chat()))[0] == 500
+    assert await server.exit_code() == 1
+    assert "EngineDeadError: EngineCore encountered an issue." in await server.output()

@@ -18,6 +18,7 @@ import platformdirs
 
 from sparktui.schema.codec import SCHEMA_VERSION, SchemaError, dumps, loads
 from sparktui.schema.launch import Plan
+from sparktui.schema.live import Event
 from sparktui.schema.records import Report, RunRecord
 
 _SOCKET = "host.sock"
@@ -64,15 +65,17 @@ class RunDir:
         """A new folder with run.json and plan.json. Raises RunError when the disk says no."""
         stamp = time.strftime("%m%d-%H%M%S")
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", plan.profile)[:40].strip(".-") or "run"
-        run = cls(runs_dir() / f"{name}-{stamp}-{secrets.token_hex(2)}")
+        path = runs_dir() / f"{name}-{stamp}-{secrets.token_hex(2)}"
+        new = cls(path.with_name(f".{path.name}"))  # complete before anyone can see it
         try:
-            run.path.parent.mkdir(parents=True, exist_ok=True)
-            run.path.mkdir(mode=0o700)
-            write_atomically(run.path / "plan.json", dumps(plan, indent=True))
-            run.write(RunRecord(SCHEMA_VERSION, run.id, kind, plan.profile, time.time()))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            new.path.mkdir(mode=0o700)
+            write_atomically(new.path / "plan.json", dumps(plan, indent=True))
+            new.write(RunRecord(SCHEMA_VERSION, path.name, kind, plan.profile, time.time()))
+            new.path.rename(path)
         except OSError as exc:
             raise RunError(f"cannot create the run folder: {exc}") from None
-        return run
+        return cls(path)
 
     def record(self) -> RunRecord:
         """run.json. Raises RunError."""
@@ -135,10 +138,20 @@ class RunDir:
         return fd is None
 
 
+def read_events(path: Path) -> list[Event]:
+    """events.jsonl, as far as it is whole: a kill may cut the last line short."""
+    found: list[Event] = []
+    if path.exists():
+        for line in path.read_bytes().splitlines():
+            with contextlib.suppress(SchemaError):
+                found.append(loads(Event, line))
+    return found
+
+
 def all_runs() -> list[RunDir]:
     """Every run folder, newest first."""
     try:
-        folders = [path for path in runs_dir().iterdir() if (path / "run.json").exists()]
+        folders = [p for p in runs_dir().iterdir() if not p.name.startswith(".") and p.is_dir()]
     except FileNotFoundError:
         return []
     return [RunDir(path) for path in sorted(folders, key=lambda p: p.stat().st_mtime, reverse=True)]

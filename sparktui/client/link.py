@@ -6,11 +6,11 @@ import asyncio
 import contextlib
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from time import monotonic
 from typing import Any
 
-from sparktui.rundir import RunDir
+from sparktui.rundir import RunDir, read_events
 from sparktui.schema.codec import SCHEMA_VERSION, SchemaError
 from sparktui.schema.messages import (
     EventMessage,
@@ -108,30 +108,46 @@ async def attach(run: RunDir, wanted: Subscribe, *, start: bool = True) -> Link:
         await asyncio.sleep(0.05)
 
 
-async def follow(run: RunDir, wanted: Subscribe) -> AsyncIterator[tuple[Link, Any]]:
+async def follow(run: RunDir, wanted: Subscribe) -> AsyncIterator[tuple[Link | None, Any]]:
     """Messages of a run until it has Finished, also when its host is killed: a new one is started and
-    nothing is told twice. Raises HostGone when hosts keep dying."""
-    hosts = 0
+    nothing is told twice. What a host that ended did not get to say comes from its files, without a link.
+    Raises HostGone when hosts keep dying."""
     cursor = wanted
-    while True:
-        hosts += 1
-        link = await attach(run, cursor)
-        try:
-            while True:
-                message = await link.receive()
-                cursor = _advanced(cursor, message)
-                yield link, message
-                if isinstance(message, Finished):
-                    return
-        except HostGone:
-            record = run.record()
-            if record.state in ENDED:
-                yield link, Finished(record.state, record.reason, run.report())
+    for _ in range(_MOST_HOSTS):
+        with contextlib.suppress(HostGone):
+            link = await attach(run, cursor)
+            async with contextlib.aclosing(_messages(link)) as messages:
+                async for message in messages:
+                    cursor = _advanced(cursor, message)
+                    if not isinstance(message, Finished):
+                        yield link, message
+        record = run.record()
+        if record.state in ENDED:
+            await host_ended(run)  # "nothing left" includes it
+            for event in read_events(run.events)[cursor.events_from :]:
+                yield None, EventMessage(event)
+            yield None, Finished(record.state, record.reason, run.report())
+            return
+    raise HostGone(f"the host of {run.id} keeps dying{_last_words(run)}")
+
+
+async def _messages(link: Link) -> AsyncGenerator[Any, None]:
+    """Until Finished, that one included. Raises HostGone."""
+    try:
+        while True:
+            message = await link.receive()
+            yield message
+            if isinstance(message, Finished):
                 return
-            if hosts >= _MOST_HOSTS:
-                raise HostGone(f"the host of {run.id} keeps dying{_last_words(run)}") from None
-        finally:
-            await link.close()
+    finally:
+        await link.close()
+
+
+async def host_ended(run: RunDir, seconds: float = 10.0) -> None:
+    """Wait for the host of a finished run to be gone, so long at most."""
+    until = monotonic() + seconds
+    while run.has_host() and monotonic() < until:
+        await asyncio.sleep(0.02)
 
 
 def _advanced(cursor: Subscribe, message: Any) -> Subscribe:

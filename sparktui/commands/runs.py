@@ -131,7 +131,7 @@ async def _stop(run: RunDir) -> bool:
     asked = False
     left = ""
     async for link, message in follow(run, Subscribe(snapshots=False)):
-        if not asked:
+        if link is not None and not asked:
             asked = True
             await link.send(StopRun())
         event = getattr(message, "event", None)

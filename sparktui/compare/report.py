@@ -73,8 +73,8 @@ def markdown(report: Report) -> str:
         out += ["## Why", "", *(f"- {_md(line)}" for line in report.why), ""]
     for arm in report.arms:
         out += [f"## {_md(arm.name)}", "", f"vLLM {_md(arm.vllm_version or 'unknown')}", ""]
-        out += ["```", " ".join(arm.argv).replace("```", "'''"), "```", ""]
-        out += [f"- line {f.line}, {f.severity}: `{_cell_text(f.text)}`" for f in arm.findings]
+        out += ["```", _flat(" ".join(arm.argv)).replace("```", "'''"), "```", ""]
+        out += [f"- line {f.line}, {f.severity}: `{_code(f.text)}`" for f in arm.findings]
         out.append("")
     return "\n".join(out)
 
@@ -139,10 +139,20 @@ def _number(value: float | None, digits: int = 1) -> str:
 
 def _md(text: str) -> str:
     """Foreign text must not become Markdown or HTML."""
+    text = _flat(text)
     for mark in "\\`*_[]<>|#":
         text = text.replace(mark, "\\" + mark)
     return text
 
 
 def _cell_text(text: str) -> str:
-    return text.replace("`", "'").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+    return _code(text).replace("|", "\\|").replace("<", "&lt;")
+
+
+def _code(text: str) -> str:
+    return _flat(text).replace("`", "'")
+
+
+def _flat(text: str) -> str:
+    """One line: what is no printable character (line ends, escape codes, bidi marks) becomes a space."""
+    return "".join(char if char.isprintable() else " " for char in text)

@@ -59,7 +59,7 @@ class Nvml:
 
     def close(self) -> None:
         """Let go of the driver."""
-        _guarded(self._library.nvmlShutdown)
+        _guarded(lambda: self._library.nvmlShutdown())
         self._handles = []
 
 

@@ -44,7 +44,7 @@ class PowerMeter:
     @property
     def joules(self) -> float | None:
         """Energy in joules."""
-        if self._energy:
+        if self._energy is not None and self._energy > 0:  # a driver that reloads counts from 0 again
             return self._energy
         return self._joules if self._seconds > 0 else None
 

@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 from typing import Any, Literal
 
-from sparktui.schema.codec import SchemaError, dumps, loads
+from sparktui.rundir import read_events
+from sparktui.schema.codec import dumps
 from sparktui.schema.live import Event
 
 Kind = Literal["server", "phase", "finding", "load", "experiment", "verdict", "note", "host"]
@@ -37,13 +38,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.pulse = Pulse()
-        self.events: list[Event] = []
-        if path.exists():
-            for line in path.read_bytes().splitlines():
-                try:
-                    self.events.append(loads(Event, line))
-                except SchemaError:
-                    continue  # a line cut short by a kill
+        self.events = read_events(path)
         self._file = path.open("ab")
 
     def add(self, kind: Kind, text: str, level: Level = "info", data: dict[str, Any] | None = None) -> Event:

@@ -61,12 +61,18 @@ class StreamMeter:
             raise StreamError(f"not an event of a completion: {payload[:80]!r}")
         if value.get("error"):
             raise StreamError(error_text(value))
+        try:
+            self._count(value, t)
+        except (AttributeError, TypeError, ValueError):
+            raise StreamError(f"not an event of a completion: {payload[:80]!r}") from None
+
+    def _count(self, value: dict[str, Any], t: float) -> None:
         for choice in value.get("choices") or ():
             self._choice(choice, t)
         usage = value.get("usage")
         if usage:
-            self.usage = usage
             self._tokens(int(usage.get("completion_tokens") or 0), t)
+            self.usage = usage
 
     def _choice(self, choice: dict[str, Any], t: float) -> None:
         delta = choice.get("delta") or {}
@@ -127,8 +133,8 @@ class StreamMeter:
 
 
 def error_text(body: Any) -> str:
-    """What a server's error body says: vLLM sends an object, its 401 a bare string."""
-    error = body.get("error") if isinstance(body, dict) else body
+    """What a server's error body says: vLLM sends an object, its 401 a bare string, FastAPI ``detail``."""
+    error = body.get("error") or body.get("detail") or body if isinstance(body, dict) else body
     if isinstance(error, dict):
         error = error.get("message") or error
     return str(error)[:500]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Callable
 from time import monotonic
@@ -18,6 +19,7 @@ from sparktui.schema.records import RequestRow
 
 STAGGER_S = 0.02  # streams that start in one instant measure the client's own queue
 KEEPALIVE_S = 2.0  # under uvicorn's 5 s, or stale sockets fail requests
+LAST_BYTES_S = 1.0
 ERROR_PAUSE_S = 0.5  # a server that refuses at once is not hammered
 
 
@@ -112,6 +114,7 @@ class ClosedLoop:
                 t = monotonic()
                 for payload in splitter.feed(data):
                     if payload == DONE:
+                        await _to_the_end(response)
                         return
                     meter.event(payload, t)
         raise StreamError("the stream ended without [DONE]")
@@ -120,6 +123,14 @@ class ClosedLoop:
         if isinstance(exc, TimeoutError):
             return f"no data for {self._config.stall_s:g} s"
         return f"{exc}" or type(exc).__name__
+
+
+async def _to_the_end(response: aiohttp.ClientResponse) -> None:
+    """Read the last bytes after [DONE]: a response left unfinished costs its connection, and the next
+    request's TTFT would hold the set-up of another."""
+    with contextlib.suppress(TimeoutError, aiohttp.ClientError):
+        async with asyncio.timeout(LAST_BYTES_S):
+            await response.content.read()
 
 
 async def _refusal(response: aiohttp.ClientResponse) -> str:

@@ -6,6 +6,7 @@ over engines and models, KV usage is the maximum over engines.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -81,9 +82,13 @@ class _Sums:
     gauges: dict[str, list[float]] = field(default_factory=dict)
     histograms: dict[str, Histogram] = field(default_factory=dict)
     engines: set[str] = field(default_factory=set)
+    spoilt: set[str] = field(default_factory=set)  # had a NaN or an infinite sample: not known
 
     def add(self, name: str, labels: Mapping[str, str], value: float) -> None:
         self.engines.add(labels.get("engine", "0"))
+        if not math.isfinite(value):
+            base = name.rpartition("_")[0]
+            self.spoilt |= {name, _RENAMED.get(base, base)}
         if name == _PER_POSITION:
             position = int(labels["position"])
             self.positions[position] = self.positions.get(position, 0.0) + value
@@ -93,6 +98,15 @@ class _Sums:
             self.counters[name] = self.counters.get(name, 0.0) + value
         else:
             self._add_histogram(name, labels, value)
+
+    def drop_spoilt(self) -> None:
+        """A figure made of one bad sample would be wrong as a whole: absent instead."""
+        for name in self.spoilt:
+            self.counters.pop(name, None)
+            self.gauges.pop(name, None)
+            self.histograms.pop(name, None)
+        if _PER_POSITION in self.spoilt:
+            self.positions.clear()
 
     def _add_histogram(self, name: str, labels: Mapping[str, str], value: float) -> None:
         base, _, part = name.rpartition("_")
@@ -120,6 +134,7 @@ def parse(text: str, t: float) -> Page:
                 sums.add(_RENAMED.get(name, name), sample.labels, float(sample.value))
     except (ValueError, KeyError, IndexError) as exc:
         raise PageError(f"not a Prometheus page: {exc}") from None
+    sums.drop_spoilt()
     if not sums.counters and not sums.gauges:
         raise PageError("no vLLM metric on the page")
     positions = tuple(sums.positions[i] for i in sorted(sums.positions))

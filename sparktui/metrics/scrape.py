@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from time import monotonic
 
 import httpx
@@ -19,8 +20,9 @@ async def scrape(client: httpx.AsyncClient, base_url: str, timeout_s: float = 5.
     """One page of ``base_url``/metrics, dated at the middle of the request. Raises ScrapeError."""
     begun = monotonic()
     try:
-        response = await client.get(f"{base_url}/metrics", timeout=timeout_s)
-    except httpx.TimeoutException:
+        async with asyncio.timeout(timeout_s):  # httpx's own counts anew with every byte that drips in
+            response = await client.get(f"{base_url}/metrics", timeout=timeout_s)
+    except (httpx.TimeoutException, TimeoutError):
         raise ScrapeError(f"/metrics did not answer within {timeout_s:g} s") from None
     except httpx.HTTPError as exc:
         raise ScrapeError(f"/metrics: {exc or type(exc).__name__}") from None

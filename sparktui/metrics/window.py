@@ -137,14 +137,15 @@ def _quantile(histogram: Histogram, q: float) -> tuple[float | None, bool]:
     low, below = 0.0, 0.0
     moved = 0
     found: float | None = None
+    single: float | None = None
     for bound, cumulative in sorted(histogram.buckets.items()):
         inside = cumulative - below
         moved += inside > 0
         if found is None and cumulative >= rank and inside > 0:
             found = low if bound == float("inf") else low + (bound - low) * (rank - below) / inside
-            single = low if bound == float("inf") else bound
+            single = None if bound == float("inf") else bound
         low, below = bound, cumulative
-    if found is not None and moved == 1:
+    if found is not None and moved == 1 and single is not None:
         return single, True
     return found, False
 

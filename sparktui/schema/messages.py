@@ -165,7 +165,7 @@ def from_line(line: bytes) -> Any:
         raise SchemaError(f"not JSON: {exc}") from None
     if not isinstance(value, dict) or value.keys() != {"type", "body"}:
         raise SchemaError("a message is an object of type and body")
-    cls = _TYPES.get(value["type"])
+    cls = _TYPES.get(value["type"]) if isinstance(value["type"], str) else None
     if cls is None:
         raise SchemaError(f"unknown message type {value['type']!r}")
     return from_plain(cls, value["body"])

@@ -102,5 +102,5 @@ def _signal(processes: Sequence[ProcessRef], number: signal.Signals) -> None:
         if alive(process):
             try:
                 os.kill(process.pid, number)
-            except ProcessLookupError:
+            except (ProcessLookupError, PermissionError):  # gone, or not ours: reported as left
                 continue

@@ -1,0 +1,17 @@
+"""Fixtures shared by the rooms' tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import Home, home_in
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    """A user's surroundings, made anew for each test; processes started there end with it."""
+    with home_in(tmp_path) as made:
+        yield made

@@ -1,6 +1,8 @@
 """Write a tiny chat model that vLLM serves offline.
 
-make_tiny_model.py FOLDER [--weights | --draft-of FOLDER]. Without weights, serve with ``--load-format dummy``: logits are nearly flat, so any temperature above 0 is
+make_tiny_model.py FOLDER [--weights | --draft-of FOLDER]
+
+Without weights, serve with ``--load-format dummy``: logits are nearly flat, so any temperature above 0 is
 noise. ``--weights`` writes peaked logits. ``--draft-of`` writes a perturbed copy of another model: as a draft
 model it is accepted some of the time, less at each later position, as a real speculator is.
 """

@@ -13,7 +13,7 @@ from sparktui.host.experiment import Boot, Experiment
 from sparktui.schema import launch, live, messages, records
 from sparktui.schema.codec import dumps, from_plain, loads, to_plain
 from sparktui.schema.messages import from_line, to_line
-from tests.schema.samples import ARM, CELL, FINDING, MESSAGES, PHASE, SAMPLES
+from tests.schema.samples import ARM, CELL, FINDING, LAUNCH, MESSAGES, PHASE, SAMPLES
 
 MODULES = (launch, live, messages, records)
 
@@ -115,6 +115,21 @@ def test_whole_numbers_become_floats_where_floats_are_due() -> None:
     value = loads(live.HostMemory, b'{"total_mib": 3, "available_mib": 2}')
     assert value == live.HostMemory(3.0, 2.0, 0.0)
     assert isinstance(value.total_mib, float)
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:8000"),
+        ("0.0.0.0", "http://127.0.0.1:8000"),
+        ("", "http://127.0.0.1:8000"),
+        ("::", "http://[::1]:8000"),
+        ("::1", "http://[::1]:8000"),
+        ("spark.local", "http://spark.local:8000"),
+    ],
+)
+def test_the_url_of_a_server_is_one_that_clients_can_use(host: str, url: str) -> None:
+    assert dataclasses.replace(LAUNCH, host=host, port=8000).url == url
 
 
 def test_a_list_becomes_a_tuple() -> None:

@@ -39,7 +39,10 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.pulse = Pulse()
         self.events = read_events(path)
+        cut_short = path.exists() and not path.read_bytes().endswith(b"\n")
         self._file = path.open("ab")
+        if cut_short:
+            self._file.write(b"\n")
 
     def add(self, kind: Kind, text: str, level: Level = "info", data: dict[str, Any] | None = None) -> Event:
         """One more event, on disk before anyone sees it."""

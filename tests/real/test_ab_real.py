@@ -25,7 +25,7 @@ args: {{served-model-name: tiny, load-format: dummy, max-model-len: 4096, max-nu
         enforce-eager: true}}
 speculative: {{method: ngram, num_speculative_tokens: 3, prompt_lookup_max: 4}}
 load: {{temperature: {temperature}, input_tokens: 128, output_tokens: {tokens}}}
-measure: {{settle_s: 6, batch_s: 2, min_window_s: 16, max_window_s: 16}}
+measure: {{settle_s: 6, batch_s: 2, min_window_s: 16, max_window_s: 48, precision: 0.03}}
 ready_timeout_s: 900
 """
 

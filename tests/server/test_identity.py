@@ -121,7 +121,7 @@ def until(condition):
 
 assert become_subreaper()
 own = subprocess.Popen(["true"])
-middle = subprocess.Popen(["sh", "-c", "sleep 60 & echo $!"], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+middle = subprocess.Popen(["sh", "-c", "sleep 60 & echo $!"], stdout=subprocess.PIPE)
 orphan = int(middle.stdout.readline())
 middle.wait()
 until(lambda: psutil.Process(orphan).ppid() == os.getpid())

@@ -83,7 +83,7 @@ def start_host(run: RunDir) -> None:
     """A host in a session of its own; it outlives this process. Another one living makes it end at once."""
     with run.host_log.open("ab") as log:
         subprocess.Popen(
-            [sys.executable, "-m", "sparktui.host", str(run.path)],
+            [sys.executable, "-P", "-m", "sparktui.host", str(run.path)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

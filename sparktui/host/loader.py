@@ -48,7 +48,7 @@ class Loader:
         await self.stop()
         self.totals, self._failure = None, ""
         self._process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "sparktui.load",
+            sys.executable, "-P", "-m", "sparktui.load",
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=_LINE_LIMIT,
         )  # fmt: skip
         self._reader = asyncio.create_task(self._read(self._process))

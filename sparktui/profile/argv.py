@@ -111,7 +111,7 @@ def flag_tokens(args: Args) -> Iterator[str]:
 
 def _head(profile: Profile, arm: ResolvedVariant, home: Path) -> list[str]:
     if profile.runner == "sim":
-        return [sys.executable, "-m", "sparktui", "sim", "serve"]
+        return [sys.executable, "-P", "-m", "sparktui", "sim", "serve"]
     binary = arm.vllm_bin or "vllm"
     return [_beside(profile, binary, home) if "/" in binary else binary, "serve"]
 

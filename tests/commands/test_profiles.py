@@ -98,9 +98,9 @@ def test_show_takes_a_variant_a_form_and_exact(capsys: pytest.CaptureFixture[str
 def test_show_of_the_demo_is_the_stand_in(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("show", "demo:on", "--as", "argv") == 0
     assert json.loads(capsys.readouterr().out) == [
-        *(sys.executable, "-m", "sparktui", "sim", "serve", "demo/nemotron-lightning-stand-in"),
+        *(sys.executable, "-P", "-m", "sparktui", "sim", "serve", "demo/nemotron-lightning-stand-in"),
         *("--host", "127.0.0.1", "--port", "8411", "--max-num-seqs", "32", "--kv-cache-dtype", "fp8"),
-        *("--moe-backend", "marlin", "--sim-boot-seconds", "2.5"),
+        *("--moe-backend", "marlin", "--sim-boot-seconds", "2.5", "--sim-seed", "1"),
         *("--speculative-config", '{"model":"demo/dspark","num_speculative_tokens":3}'),
     ]
 

@@ -129,7 +129,7 @@ def test_the_stand_in_gets_the_same_flags(tmp_path: Path) -> None:
     spec = spec_of(tmp_path, text, "on")
     assert spec.runner == "sim"
     assert spec.argv == (
-        *(sys.executable, "-m", "sparktui", "sim", "serve", "m", *NET),
+        *(sys.executable, "-P", "-m", "sparktui", "sim", "serve", "m", *NET),
         *("--sim-boot-seconds", "2.5", "--speculative-config", '{"model":"d"}'),
     )
 

@@ -1,0 +1,1 @@
+"""The screens: picker, live, and the questions asked on top of them."""

@@ -1,0 +1,1 @@
+"""Small widgets: each shows one value it is given and tells intents as messages."""

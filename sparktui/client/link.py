@@ -38,6 +38,7 @@ class Link:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
+        self.number = 0  # by which the host knows this connection
 
     @classmethod
     async def open(cls, run: RunDir, wanted: Subscribe) -> Link:
@@ -52,6 +53,7 @@ class Link:
         if not isinstance(hello, Hello) or hello.schema != SCHEMA_VERSION:
             await link.close()
             raise SchemaError(f"the host of {run.id} is of another version of sparktui")
+        link.number = hello.client
         await link.send(wanted)
         return link
 

@@ -13,7 +13,7 @@ from sparktui.commands.launch import EVERYTHING, Usage, ab_plan, concurrencies, 
 from sparktui.commands.output import complain, event_line, finding_lines, progress_line, say
 from sparktui.compare import report as reporting
 from sparktui.rundir import RunDir
-from sparktui.schema.codec import dumps
+from sparktui.schema.codec import dumps, from_plain
 from sparktui.schema.live import Event, Snapshot
 from sparktui.schema.messages import EventMessage, Finished, Problem, SnapshotMessage
 from sparktui.schema.records import Report
@@ -90,8 +90,10 @@ async def _follow(run: RunDir) -> Finished:
         if isinstance(message, EventMessage):
             _tell(message.event)
             shown = monotonic()
-            if message.event.data.get("report"):
-                return Finished("done", "", run.report())
+            if message.event.kind == "verdict":
+                report = from_plain(Report, message.event.data["report"])
+                if report.after.startswith("Serving"):  # the host stays with the server: --after
+                    return Finished("done", report.outcome, report)
         elif isinstance(message, SnapshotMessage) and monotonic() - shown >= _PROGRESS_S:
             shown = monotonic()
             _progress(message.snapshot)

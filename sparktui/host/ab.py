@@ -19,16 +19,16 @@ from sparktui.host.measure import PROMPTS_PER_LOAD, Bench, Unmeasurable, Void
 from sparktui.host.owner import BootFailed
 from sparktui.host.rig import Rig
 from sparktui.rundir import RunDir, write_atomically
-from sparktui.schema.codec import SchemaError, dumps, loads
+from sparktui.schema.codec import SchemaError, dumps, loads, to_plain
 from sparktui.schema.launch import Plan
 from sparktui.schema.live import ExperimentView
 from sparktui.schema.records import ArmReport, Cell, Report, ServerRecord
 
 
 class AbRun:
-    """One experiment of a run. ``cancel`` ends it with what it has."""
+    """One experiment of a run, new or resumed. ``cancel`` ends it with what it has."""
 
-    def __init__(self, run: RunDir, plan: Plan, rig: Rig, journal: Journal) -> None:
+    def __init__(self, run: RunDir, plan: Plan, rig: Rig, journal: Journal, state: Experiment) -> None:
         self._run = run
         self._plan = plan
         self._rig = rig
@@ -36,16 +36,21 @@ class AbRun:
         self._cancelled = asyncio.Event()
         self._bench: Bench | None = None
         self._created = time.time()
-        self.state = self._load() or ex.begin(len(plan.arms), plan.loads, plan.rounds)
+        self.state = state
 
     def cancel(self) -> None:
         self._cancelled.set()
 
-    async def run(self, server: ServerRecord | None) -> Report:
-        """To the end. ``server`` is one that an earlier host left alive."""
-        if server is not None or self._run.experiment.exists():
-            self._journal.add("host", "a new host goes on with the A/B")
-            self.state = ex.resumed(self.state, server is not None)
+    async def resume(self, server: ServerRecord | None) -> Report:
+        """Go on with what an earlier host left; ``server`` is its server, where that lives."""
+        self._journal.add("host", "a new host goes on with the A/B")
+        self.state = ex.resumed(self.state, server is not None)
+        if server is not None:
+            await self._step(self._adopt(server))
+        return await self.run()
+
+    async def run(self) -> Report:
+        """To the end. When A serves already it is measured as it is, without another boot."""
         stages = {
             "boot": self._boot,
             "warm-up": self._warm_up,
@@ -53,8 +58,8 @@ class AbRun:
             "window": self._window,
             "stop": self._stop,
         }
-        if server is not None:
-            await self._step(self._adopt(server))
+        if self.state.stage == "boot" and self._rig.serves(self.state.arm):
+            self.state = ex.booted(self.state, self._rig.boot_record(self.state.arm))
         while self.state.stage != "end":
             await self._step(stages[self.state.stage]())
         return await self._conclude()
@@ -149,13 +154,14 @@ class AbRun:
         variant = self._plan.arms[e.arm].variant
         place = cells.Place(e.arm, variant, e.start, e.concurrency, e.steady)
         cell = cells.cell(measured, place, cells.Energy(meter.mean_w, meter.joules))
-        self._journal.add("experiment", _told(cell))
+        self._journal.add("experiment", _told(cell), data={"cell": to_plain(cell)})
         return ex.measured(e, cell)
 
     async def _stop(self) -> Experiment:
         e = self._with_late_findings(self.state)
         self._bench = None
-        if not e.ending and e.last_start and self._serves_after(e) == e.arm:
+        over = bool(e.ending) or e.last_start
+        if over and self._serves_after(e) == e.arm and self._rig.serves(e.arm):
             await self._rig.drain()
             return ex.kept_serving(e)
         if self._rig.owner.lives:
@@ -177,6 +183,7 @@ class AbRun:
         report = self._report(self.state)
         arm = self._serves_after(self.state)
         if arm is not None and not self._rig.owner.lives:
+            self._say(f"back to {self._plan.arms[arm].variant}")
             try:
                 await self._rig.boot(arm)
             except BootFailed as exc:
@@ -189,24 +196,17 @@ class AbRun:
             serving = f"Serving: {spec.variant} at {spec.url}." if spec else "Nothing is left running."
             report = dataclasses.replace(report, after=serving)
         self._run.write_report(report)
-        for verdict in report.verdicts:
-            if verdict.headline:
-                self._journal.add("verdict", verdict.text)
+        headline = next((v.text for v in report.verdicts if v.headline), f"No verdict: {report.outcome}.")
+        self._journal.add("verdict", headline, data={"report": to_plain(report)})
         return report
 
     def _serves_after(self, e: Experiment) -> int | None:
-        """The arm that serves at the end. This host began with nothing serving, so that is its original."""
-        if e.ending or self._plan.after in ("original", "stop"):
-            return None
-        if self._plan.after == "last":
-            return e.order[-1]
-        verdict = next((v for v in self._report(e).verdicts if v.headline and v.ratio), None)
-        if verdict is None or verdict.ratio is None:
-            return None
-        return 1 if verdict.ratio > 1 else 0
+        verdict = next((v for v in self._report(e).verdicts if v.headline), None)
+        ratio = verdict.ratio if verdict else None
+        return ex.serves_after(e, None if ratio is None else e.arms[1] if ratio > 1 else e.arms[0])
 
     def _report(self, e: Experiment) -> Report:
-        arms = [self._arm(i, e) for i in range(len(self._plan.arms))]
+        arms = [self._arm(i, e) for i in e.arms]
         return reporting.build(
             profile=self._plan.profile,
             created=self._created,
@@ -264,11 +264,14 @@ class AbRun:
     def _save(self) -> None:
         write_atomically(self._run.experiment, dumps(self.state))
 
-    def _load(self) -> Experiment | None:
-        try:
-            return loads(Experiment, self._run.experiment.read_bytes())
-        except (OSError, SchemaError):
-            return None
+
+def left_over(run: RunDir) -> Experiment | None:
+    """The experiment that an earlier host didn't bring to its end."""
+    try:
+        state = loads(Experiment, run.experiment.read_bytes())
+    except (OSError, SchemaError):
+        return None
+    return None if state.stage == "end" else state
 
 
 def _told(cell: Cell) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from sparktui.schema.launch import After
 from sparktui.schema.live import BootPhase, Finding
 from sparktui.schema.records import Cell
 
@@ -36,8 +37,11 @@ class Boot:
 class Experiment:
     """``experiment.json``. ``order`` holds the arm of each start; ``start`` and ``load`` are indexes."""
 
+    arms: tuple[int, ...]  # A and B
     order: tuple[int, ...]
     loads: tuple[int, ...]
+    after: After = "original"
+    original: int | None = None  # the arm that served before; None: nothing did
     stage: Stage = "boot"
     start: int = 0
     load: int = 0
@@ -64,11 +68,29 @@ class Experiment:
         return self.ending or "done"
 
 
-def begin(arms: int, loads: Sequence[int], rounds: int) -> Experiment:
+def begin(
+    arms: Sequence[int],
+    loads: Sequence[int],
+    rounds: int,
+    after: After = "original",
+    original: int | None = None,
+) -> Experiment:
     """Order A B, B A, A B, …: drift falls on both arms alike."""
-    pair = tuple(range(arms))
+    pair = tuple(arms)
     order = tuple(arm for i in range(rounds) for arm in (pair if i % 2 == 0 else pair[::-1]))
-    return Experiment(order, tuple(loads))
+    return Experiment(pair, order, tuple(loads), after, original)
+
+
+def serves_after(e: Experiment, winner: int | None) -> int | None:
+    """The arm that serves at the end, None for none. Without a result, and after a failure or a cancel, it
+    is what served before; only ``stop`` always stops."""
+    if e.after == "stop":
+        return None
+    if e.ending or e.after == "original":
+        return e.original
+    if e.after == "last":
+        return e.order[-1]
+    return e.original if winner is None else winner
 
 
 def booted(e: Experiment, boot: Boot) -> Experiment:

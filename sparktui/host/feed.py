@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 
 from sparktui.host.journal import Journal
 from sparktui.host.tail import LogRing
@@ -29,12 +30,20 @@ from sparktui.schema.messages import (
 SNAPSHOT_S = 0.5
 _LINE_LIMIT = 1 << 20
 
-Intent = Callable[[Any], Awaitable[None]]
+
+class Orders(Protocol):
+    """Who answers intents."""
+
+    async def take(self, client: int, intent: Any) -> None:
+        """Carry it out, or raise ValueError with the reason."""
+
+    def left(self, client: int) -> None:
+        """A client has gone."""
 
 
 class Feed:
-    """Serves one run. ``on_intent`` gets every message that is no Subscribe; what it raises as ValueError
-    goes back to its sender as a Problem."""
+    """Serves one run. ``orders`` gets every message that is no Subscribe; what it raises as ValueError goes
+    back to its sender as a Problem."""
 
     def __init__(
         self,
@@ -42,13 +51,14 @@ class Feed:
         journal: Journal,
         ring: LogRing,
         latest: Callable[[], Snapshot],
-        on_intent: Intent,
+        orders: Orders,
     ) -> None:
         self._run = run
         self._journal = journal
         self._ring = ring
         self._latest = latest
-        self._on_intent = on_intent
+        self._orders = orders
+        self._numbers = itertools.count(1)
         self._clients: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self._finished: Finished | None = None
@@ -76,13 +86,14 @@ class Feed:
         task = asyncio.current_task()
         assert task is not None
         self._clients.add(task)
+        number = next(self._numbers)
         intents: asyncio.Task[None] | None = None
         try:
-            writer.write(to_line(Hello(self._run.id, os.getpid())))
+            writer.write(to_line(Hello(self._run.id, os.getpid(), number)))
             wanted = from_line(await reader.readline())
             if not isinstance(wanted, Subscribe):
                 raise SchemaError("the first line must be a Subscribe")
-            intents = asyncio.create_task(self._listen(reader, writer))
+            intents = asyncio.create_task(self._listen(number, reader, writer))
             await self._follow(wanted, writer, intents)
         except (SchemaError, ValueError) as exc:
             writer.write(to_line(Problem(str(exc))))
@@ -90,6 +101,7 @@ class Feed:
             pass
         finally:
             self._clients.discard(task)
+            self._orders.left(number)
             if intents is not None:
                 intents.cancel()
             writer.close()
@@ -109,11 +121,11 @@ class Feed:
                 return
             await self._journal.pulse.wait(cursor.idle_s())
 
-    async def _listen(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _listen(self, number: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError):
             while line := await reader.readline():
                 try:
-                    await self._on_intent(from_line(line))
+                    await self._orders.take(number, from_line(line))
                 except (SchemaError, ValueError) as exc:
                     writer.write(to_line(Problem(str(exc))))
 

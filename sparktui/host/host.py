@@ -1,4 +1,4 @@
-"""The host of one run: owns the server, drives the experiment, answers the socket, keeps the record."""
+"""The host of one run: owns the server, drives experiments, answers the socket, keeps the record."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import asyncio
 import dataclasses
 import os
 import time
+from collections.abc import Coroutine
 from typing import Any, BinaryIO
 
 from sparktui.compare.report import decided
-from sparktui.host.ab import AbRun
+from sparktui.host import experiment as ex
+from sparktui.host.ab import AbRun, left_over
+from sparktui.host.desk import Desk
 from sparktui.host.feed import Feed
 from sparktui.host.journal import Journal
 from sparktui.host.owner import BootFailed
@@ -18,12 +21,11 @@ from sparktui.host.view import Viewer
 from sparktui.rundir import RunDir
 from sparktui.schema.codec import dumps
 from sparktui.schema.launch import Plan
-from sparktui.schema.messages import CancelExperiment, Finished, SetLoad, StopRun
-from sparktui.schema.records import Report, RunState, ServerRecord
+from sparktui.schema.messages import Finished, StartExperiment, SwitchArm
+from sparktui.schema.records import Report, RunRecord, RunState, ServerRecord
 from sparktui.server.process import living, reference
 from sparktui.server.ready import client
 
-MAX_STREAMS = 4096
 _SAMPLE_S = 1.0
 
 
@@ -36,11 +38,9 @@ class Host:
         self._journal = Journal(run.events)
         self._http = client()
         self._rig = Rig(run, self._plan, self._journal, self._http)
-        self._viewer = Viewer(run.id, self._rig, self._journal)
-        self._feed = Feed(run, self._journal, self._rig.owner.ring, self._viewer.snapshot, self._intent)
-        self._stop = asyncio.Event()
-        self._stop_reason = ""
-        self._ab: AbRun | None = None
+        self._desk = Desk(self._plan, self._rig, self._journal)
+        self._viewer = Viewer(run.id, self._rig, self._journal, self._desk)
+        self._feed = Feed(run, self._journal, self._rig.owner.ring, self._viewer.snapshot, self._desk)
 
     async def run(self) -> None:
         """Until the run has ended, and its end is on record."""
@@ -48,11 +48,8 @@ class Host:
         self._run.write(dataclasses.replace(record, host=reference(os.getpid()), state="running"))
         await self._feed.open()
         sampling = asyncio.create_task(self._sample())
-        left = record.server if record.server and record.server.ended is None else None
-        if left is not None and not living(left.process, left.tree):
-            left = None
         try:
-            state, reason, report = await self._work(record.kind, left)
+            state, reason, report = await self._work(record, self._left_server(record))
         except Exception as exc:  # whatever it was, the server must not be left unowned
             self._journal.add("host", f"internal error: {type(exc).__name__}: {exc}", "error")
             await self._rig.stop()
@@ -62,78 +59,105 @@ class Host:
             sampling.cancel()
         await self._end(state, reason, report)
 
-    async def _work(self, kind: str, left: ServerRecord | None) -> tuple[RunState, str, Report | None]:
-        if kind == "ab":
-            self._ab = self._viewer.experiment = AbRun(self._run, self._plan, self._rig, self._journal)
-            report = await self._ab.run(left)
-            if self._rig.owner.lives:
-                await self._serve_on(report)
+    @staticmethod
+    def _left_server(record: RunRecord) -> ServerRecord | None:
+        server = record.server if record.server and record.server.ended is None else None
+        return server if server and living(server.process, server.tree) else None
+
+    async def _work(
+        self, record: RunRecord, left: ServerRecord | None
+    ) -> tuple[RunState, str, Report | None]:
+        plan = self._plan
+        state = left_over(self._run)
+        report: Report | None = None
+        if state is not None:
+            report = await self._experiment(state, resume=True, left=left)
+        elif record.kind == "ab":
+            arms = range(len(plan.arms))
+            report = await self._experiment(ex.begin(arms, plan.loads, plan.rounds, plan.after))
+        if report is not None and not self._rig.owner.lives:
             return _ab_state(report), report.outcome, report
-        return (*await self._watch(left), None)
-
-    async def _watch(self, left: ServerRecord | None) -> tuple[RunState, str]:
-        """A run without an experiment: boot (or adopt), then serve until told to stop or the server dies."""
-        task = asyncio.create_task(self._boot(left))
-        stop = asyncio.create_task(self._stop.wait())
-        await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
-        failure = ""
-        if task.done():
-            failure = task.result()
-        else:
-            task.cancel()
-        if not failure:
-            failure = await self._until_over(stop)
-        stop.cancel()
+        if report is None and (failure := await self._first_boot(left)):
+            await self._rig.stop()
+            return "failed", failure, None
+        failure = await self._serve()
         await self._rig.stop()
-        return ("failed", failure) if failure else ("stopped", self._stop_reason)
+        if failure:
+            return "failed", failure, report
+        return ("stopped" if report is None else _ab_state(report)), self._desk.stop_reason, report
 
-    async def _boot(self, left: ServerRecord | None) -> str:
+    async def _first_boot(self, left: ServerRecord | None) -> str:
+        """Why it doesn't serve; empty when it does, or when the user didn't want to wait."""
+        plan = self._plan
+        begin = self._rig.boot(plan.first) if left is None else self._rig.adopt(left)
+        failure = await self._boot(begin)
+        if not failure and not self._desk.stopping.is_set():
+            await self._desk.restore_load()
+        return failure
+
+    async def _boot(self, begin: Coroutine[Any, Any, object]) -> str:
+        """Wait for a boot or for the order to stop."""
+        boot = asyncio.create_task(begin)
+        stop = asyncio.create_task(self._desk.stopping.wait())
+        await asyncio.wait({boot, stop}, return_when=asyncio.FIRST_COMPLETED)
+        stop.cancel()
+        if not boot.done():
+            boot.cancel()
+            return ""
         try:
-            if left is None:
-                await self._rig.boot(0)
-            else:
-                await self._rig.adopt(left)
+            boot.result()
         except BootFailed as exc:
             return str(exc)
-        for concurrency in self._plan.loads[:1]:
-            await self._rig.drive(concurrency)
         return ""
 
-    async def _until_over(self, stop: asyncio.Task[bool]) -> str:
-        died = asyncio.create_task(self._rig.owner.died.wait())
-        await asyncio.wait({stop, died}, return_when=asyncio.FIRST_COMPLETED)
-        died.cancel()
+    async def _serve(self) -> str:
+        """Until told to stop (empty) or the server has died (why); experiments and switches meanwhile."""
+        while not self._desk.stopping.is_set():
+            order = await self._next_order()
+            if order is None:
+                break
+            if isinstance(order, StartExperiment):
+                serving = self._rig.owner.arm
+                await self._experiment(ex.begin(order.arms, order.loads, order.rounds, order.after, serving))
+                if not self._rig.owner.lives:
+                    return "" if order.after == "stop" else self._rig.owner.view.reason or "nothing serves"
+                await self._desk.restore_load()
+            elif isinstance(order, SwitchArm) and (failure := await self._switch(order.arm)):
+                return failure
         return self._rig.owner.view.reason if self._rig.owner.died.is_set() else ""
 
-    async def _serve_on(self, report: Report) -> None:
-        """The A/B is over and ``--after`` leaves a server up: the host stays with it."""
-        await self._rig.drive(0)
-        self._journal.add("experiment", report.after, data={"report": True})
-        stop = asyncio.create_task(self._stop.wait())
-        await self._until_over(stop)
-        stop.cancel()
+    async def _next_order(self) -> StartExperiment | SwitchArm | None:
+        waits = [
+            asyncio.create_task(self._desk.orders.get()),
+            asyncio.create_task(self._desk.stopping.wait()),
+            asyncio.create_task(self._rig.owner.died.wait()),
+        ]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        order = waits[0].result() if waits[0].done() else None
+        for wait in waits:
+            wait.cancel()
+        return order if isinstance(order, StartExperiment | SwitchArm) else None
+
+    async def _switch(self, arm: int) -> str:
+        self._journal.add("server", f"switching to {self._plan.arms[arm].variant}")
+        await self._rig.drain()
         await self._rig.stop()
+        failure = await self._boot(self._rig.boot(arm))
+        if not failure:
+            await self._desk.restore_load()
+        return failure
 
-    async def _intent(self, intent: Any) -> None:
-        if isinstance(intent, StopRun):
-            self._stop_reason = intent.reason
-            self._stop.set()
-            if self._ab is not None:
-                self._ab.cancel()
-        elif isinstance(intent, CancelExperiment) and self._ab is not None:
-            self._ab.cancel()
-        elif isinstance(intent, SetLoad):
-            await self._set_load(intent.concurrency)
-        else:
-            raise ValueError(f"{type(intent).__name__} is not for this run")
-
-    async def _set_load(self, concurrency: int) -> None:
-        if self._ab is not None and self._ab.state.stage != "end":
-            raise ValueError("the load is locked while an A/B measures")
-        if not 0 <= concurrency <= MAX_STREAMS:
-            raise ValueError(f"load must be 0 to {MAX_STREAMS}, not {concurrency}")
-        self._journal.add("load", f"load set to {concurrency}")
-        await self._rig.drive(concurrency)
+    async def _experiment(
+        self, state: ex.Experiment, *, resume: bool = False, left: ServerRecord | None = None
+    ) -> Report:
+        ab = AbRun(self._run, self._plan, self._rig, self._journal, state)
+        self._desk.experiment = ab
+        if self._desk.stopping.is_set():
+            ab.cancel()
+        try:
+            return await (ab.resume(left) if resume else ab.run())
+        finally:
+            self._desk.experiment = None
 
     async def _sample(self) -> None:
         with self._run.samples.open("ab") as file:

@@ -52,6 +52,11 @@ class Owner:
     def lives(self) -> bool:
         return self._record is not None and self._record.ended is None and alive(self._record.process)
 
+    @property
+    def arm(self) -> int | None:
+        """Index into the plan's arms of the server on record."""
+        return self._record.arm if self._record else None
+
     async def launch(self, spec: LaunchSpec, arm: int) -> None:
         """Start ``spec``. Raises BootFailed when it can't even start."""
         self.spec = spec

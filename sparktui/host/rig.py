@@ -49,6 +49,10 @@ class Rig:
     def spec(self) -> LaunchSpec | None:
         return self.owner.spec
 
+    def serves(self, arm: int) -> bool:
+        """Whether this arm is up and ready."""
+        return self.owner.lives and self.owner.view.state == "ready" and self.owner.arm == arm
+
     async def boot(self, arm: int) -> Boot:
         """Start an arm and wait until it serves."""
         if self._memory_before is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from sparktui.gpu.memory import host_memory
-from sparktui.host.ab import AbRun
+from sparktui.host.desk import Desk
 from sparktui.host.journal import Journal
 from sparktui.host.rig import Rig
 from sparktui.schema.codec import SCHEMA_VERSION
@@ -15,12 +15,12 @@ from sparktui.schema.live import Snapshot
 class Viewer:
     """Makes snapshots, numbered."""
 
-    def __init__(self, run_id: str, rig: Rig, journal: Journal) -> None:
+    def __init__(self, run_id: str, rig: Rig, journal: Journal, desk: Desk) -> None:
         self._run_id = run_id
         self._rig = rig
         self._journal = journal
+        self._desk = desk
         self._seq = 0
-        self.experiment: AbRun | None = None
 
     def snapshot(self) -> Snapshot:
         """Now. The seq rises by one each time."""
@@ -38,7 +38,8 @@ class Viewer:
             phases=tail.reader.phases if tail else (),
             gpus=self._rig.gpu.latest,
             memory=host_memory(),
-            experiment=self.experiment.view() if self.experiment else None,
+            experiment=self._desk.experiment.view() if self._desk.experiment else None,
+            driver=self._desk.driver,
             log_lines=owner.ring.count,
             findings=len(tail.findings) if tail else 0,
             events=len(self._journal.events),

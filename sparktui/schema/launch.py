@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+After = Literal["original", "winner", "last", "stop"]
 Runner = Literal["local", "docker", "command", "attach", "sim"]
 
 
@@ -73,4 +74,5 @@ class Plan:
     measure: MeasureSpec
     loads: tuple[int, ...] = ()  # concurrencies to measure in each boot; empty: watch only
     rounds: int = 1
-    after: Literal["original", "winner", "last", "stop"] = "original"
+    after: After = "original"
+    first: int = 0  # the arm that a watched run boots

@@ -118,6 +118,15 @@ class ExperimentView:
 
 
 @dataclass(frozen=True, slots=True)
+class Driver:
+    """The client whose load and server keys count; the others look on."""
+
+    client: int
+    label: str  # pts/3
+    since: float  # unix seconds
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """State of a run at one instant, twice a second. Scalars and cursors; logs and rows travel apart."""
 
@@ -132,6 +141,7 @@ class Snapshot:
     gpus: tuple[GpuView, ...] = ()
     memory: HostMemory | None = None
     experiment: ExperimentView | None = None
+    driver: Driver | None = None
     log_lines: int = 0
     findings: int = 0
     events: int = 0

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from sparktui.schema.codec import SCHEMA_VERSION, SchemaError, dumps, from_plain
-from sparktui.schema.launch import LoadSpec
+from sparktui.schema.launch import After, LoadSpec
 from sparktui.schema.live import Event, Snapshot
 from sparktui.schema.records import Report, RequestRow
 
@@ -19,6 +19,7 @@ class Hello:
 
     run_id: str
     pid: int
+    client: int  # number of this connection
     schema: int = SCHEMA_VERSION
 
 
@@ -60,6 +61,30 @@ class StopRun:
     """Intent: stop load and server, verify, end the run."""
 
     reason: str = "stopped by the user"
+
+
+@dataclass(frozen=True, slots=True)
+class Drive:
+    """Intent: from now on this client's keys count. ``label`` is what the others are told."""
+
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchArm:
+    """Intent: stop the server, boot another arm of the plan."""
+
+    arm: int
+
+
+@dataclass(frozen=True, slots=True)
+class StartExperiment:
+    """Intent: an A/B between two arms of the plan, A first; ``after`` says what serves at the end."""
+
+    arms: tuple[int, ...]
+    loads: tuple[int, ...]
+    rounds: int = 1
+    after: After = "original"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +169,7 @@ _TYPES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
         Hello, Subscribe, LogLines, Finished, SetLoad, StopRun, CancelExperiment, Problem,
+        Drive, SwitchArm, StartExperiment,
         SnapshotMessage, EventMessage, LoadConfig, LoadTarget, LoadTotals, LoadRow, LoadFailed,
     )
 }  # fmt: skip

@@ -36,28 +36,28 @@ def whole(e: Experiment) -> tuple[Experiment, list[tuple[int, int, int]]]:
 
 
 def test_quick_measures_each_load_in_each_boot() -> None:
-    e, seen = whole(ex.begin(2, (1, 8), 1))
+    e, seen = whole(ex.begin((0, 1), (1, 8), 1))
     assert seen == [(0, 0, 1), (0, 0, 8), (1, 1, 1), (1, 1, 8)]
     assert e.outcome == "done"
     assert [c.concurrency for c in e.cells] == [1, 8, 1, 8]
 
 
 def test_rounds_alternate_which_arm_goes_first() -> None:
-    assert ex.begin(2, (1,), 2).order == (0, 1, 1, 0)
-    assert ex.begin(2, (1,), 3).order == (0, 1, 1, 0, 0, 1)
-    _, seen = whole(ex.begin(2, (1,), 2))
+    assert ex.begin((0, 1), (1,), 2).order == (0, 1, 1, 0)
+    assert ex.begin((0, 1), (1,), 3).order == (0, 1, 1, 0, 0, 1)
+    _, seen = whole(ex.begin((0, 1), (1,), 2))
     assert [arm for _, arm, _ in seen] == [0, 1, 1, 0]
 
 
 def test_boot_failure_ends_after_an_orderly_stop() -> None:
-    e = ex.boot_failed(ex.begin(2, (1,), 1), Boot(0, failure="CUDA out of memory"))
+    e = ex.boot_failed(ex.begin((0, 1), (1,), 1), Boot(0, failure="CUDA out of memory"))
     assert e.stage == "stop"
     e = ex.stopped(e)
     assert (e.stage, e.outcome) == ("end", "CUDA out of memory")
 
 
 def test_death_of_the_second_arm_keeps_the_first_ones_cells() -> None:
-    e = ex.stopped(measure_load(ex.booted(ex.begin(2, (1,), 1), Boot(0))))
+    e = ex.stopped(measure_load(ex.booted(ex.begin((0, 1), (1,), 1), Boot(0))))
     e = ex.failed(ex.booted(e, Boot(1)), "killed by signal 9")
     e = ex.stopped(e)
     assert e.stage == "end"
@@ -66,7 +66,7 @@ def test_death_of_the_second_arm_keeps_the_first_ones_cells() -> None:
 
 
 def test_a_void_window_settles_again_and_the_third_ends_it() -> None:
-    e = ex.settled(ex.warmed_up(ex.booted(ex.begin(2, (1,), 1), Boot(0))), steady=True)
+    e = ex.settled(ex.warmed_up(ex.booted(ex.begin((0, 1), (1,), 1), Boot(0))), steady=True)
     e = ex.voided(e, "other traffic")
     assert (e.stage, e.voids) == ("settle", 1)
     e = ex.voided(ex.settled(e, steady=True), "other traffic")
@@ -77,14 +77,14 @@ def test_a_void_window_settles_again_and_the_third_ends_it() -> None:
 
 
 def test_voids_count_anew_for_each_load() -> None:
-    e = ex.settled(ex.warmed_up(ex.booted(ex.begin(2, (1, 8), 1), Boot(0))), steady=True)
+    e = ex.settled(ex.warmed_up(ex.booted(ex.begin((0, 1), (1, 8), 1), Boot(0))), steady=True)
     e = ex.settled(ex.voided(e, "x"), steady=True)
     e = ex.measured(e, cell(e))
     assert (e.concurrency, e.voids) == (8, 0)
 
 
 def test_cancel_wins_over_a_later_reason() -> None:
-    e = ex.failed(ex.cancelled(ex.booted(ex.begin(2, (1,), 1), Boot(0))), "died while stopping")
+    e = ex.failed(ex.cancelled(ex.booted(ex.begin((0, 1), (1,), 1), Boot(0))), "died while stopping")
     assert ex.stopped(e).outcome == "cancelled"
 
 
@@ -102,13 +102,13 @@ def test_cancel_wins_over_a_later_reason() -> None:
     ],
 )
 def test_a_new_host_resumes_or_closes(stage: ex.Stage, lives: bool, then: str) -> None:
-    e = Experiment((0, 1), (1,), stage=stage)
+    e = Experiment((0, 1), (0, 1), (1,), stage=stage)
     after = ex.resumed(e, lives)
     assert after.stage == then
     assert bool(after.ending) == (then == "stop" and stage != "stop")
 
 
 def test_the_state_survives_the_disk() -> None:
-    e = ex.booted(ex.begin(2, (1, 8), 2), Boot(0, 3.5, "0.27.1", facts={"model_runner": "V1"}))
+    e = ex.booted(ex.begin((0, 1), (1, 8), 2), Boot(0, 3.5, "0.27.1", facts={"model_runner": "V1"}))
     e = ex.settled(ex.warmed_up(e), steady=False)
     assert loads(Experiment, dumps(e)) == e

@@ -38,16 +38,20 @@ class Served:
         self.ring = LogRing()
         self.intents: list[Any] = []
         self.seq = 0
-        self.feed = Feed(self.run, self.journal, self.ring, self.snapshot, self.intent)
+        self.gone: list[int] = []
+        self.feed = Feed(self.run, self.journal, self.ring, self.snapshot, self)
 
     def snapshot(self) -> Snapshot:
         self.seq += 1
         return Snapshot(SCHEMA_VERSION, self.seq, 0.0, "r", ServerView(), LoadView(), Figures(5.0))
 
-    async def intent(self, message: Any) -> None:
-        if message == SetLoad(13):
+    async def take(self, client: int, intent: Any) -> None:
+        if intent == SetLoad(13):
             raise ValueError("not thirteen")
-        self.intents.append(message)
+        self.intents.append(intent)
+
+    def left(self, client: int) -> None:
+        self.gone.append(client)
 
 
 @pytest.fixture
@@ -140,7 +144,7 @@ async def test_another_version_is_refused_plainly(tmp_path: Path) -> None:
     run = RunDir(tmp_path)
 
     async def old(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(to_line(Hello("r", 1, schema=SCHEMA_VERSION + 1)))
+        writer.write(to_line(Hello("r", 1, 1, schema=SCHEMA_VERSION + 1)))
         await reader.read()
         writer.close()
 

@@ -68,6 +68,18 @@ def told(
     return said
 
 
+@pytest.fixture
+def own_stdin() -> Iterator[None]:
+    """An open pipe as our own stdin, as a terminal would be: under pytest it is /dev/null already."""
+    before, (read, write) = os.dup(0), os.pipe()
+    os.dup2(read, 0)
+    yield
+    os.dup2(before, 0)
+    for number in (before, read, write):
+        os.close(number)
+
+
+@pytest.mark.usefixtures("own_stdin")
 def test_it_has_no_terminal_and_a_session_of_its_own(begin: Start, log: Path) -> None:
     said = told(begin, log, telling())
     assert said["stdin"] == "/dev/null"

@@ -95,8 +95,9 @@ async def test_it_may_not_even_listen_yet(http: httpx.AsyncClient, vllm: Vllm, f
         asks += 1
         return asks == 4
 
-    with pytest.raises(NotReady, match=r"^the server ended before it was ready$"):
-        await wait_ready(http, vllm.spec(port=free), gone)
+    async with asyncio.timeout(10):
+        with pytest.raises(NotReady, match=r"^the server ended before it was ready$"):
+            await wait_ready(http, vllm.spec(port=free), gone)
     assert asks == 4
     assert vllm.asked == []
 

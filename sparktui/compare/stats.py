@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sparktui.schema.records import Batch
@@ -61,32 +61,25 @@ def decode_rate(batch: Batch) -> float | None:
     return batch.decode_tokens / batch.stream_seconds if batch.stream_seconds > 0 else None
 
 
-def output_rate(batch: Batch) -> float | None:
-    """Output tok/s of one batch, all streams together."""
-    return batch.output_tokens / batch.seconds if batch.seconds > 0 else None
-
-
 def decode_value(batches: Sequence[Batch]) -> RunValue | None:
-    """The run's decode tok/s per stream; None when nothing was decoded or fewer than two batches."""
-    tokens = sum(batch.decode_tokens for batch in batches)
-    seconds = sum(batch.stream_seconds for batch in batches)
-    return _run_value(batches, decode_rate, tokens, seconds)
+    """The run's decode tok/s per stream; None when fewer than two batches decoded anything."""
+    return _run_value([(batch.decode_tokens, batch.stream_seconds) for batch in batches])
 
 
 def output_value(batches: Sequence[Batch]) -> RunValue | None:
     """The run's output tok/s over all streams; None as for ``decode_value``."""
-    tokens = sum(batch.output_tokens for batch in batches)
-    seconds = sum(batch.seconds for batch in batches)
-    return _run_value(batches, output_rate, tokens, seconds)
+    return _run_value([(batch.output_tokens, batch.seconds) for batch in batches])
 
 
-def _run_value(
-    batches: Sequence[Batch], rate: Callable[[Batch], float | None], tokens: float, seconds: float
-) -> RunValue | None:
-    logs = [math.log(value) for batch in batches if (value := rate(batch))]
-    if len(logs) < 2 or tokens <= 0 or seconds <= 0:
+def _run_value(batches: Sequence[tuple[float, float]]) -> RunValue | None:
+    """Ratio of sums; its error by linearisation (Cochran, Sampling Techniques, "ratio estimator"), which
+    lets a batch without a token count too: a stall is part of the noise."""
+    tokens, seconds = sum(t for t, _ in batches), sum(s for _, s in batches)
+    if sum(t > 0 for t, _ in batches) < 2 or seconds <= 0:
         return None
-    return RunValue(math.log(tokens / seconds), mean_error(logs), len(logs) - 1)
+    rate, mean_seconds = tokens / seconds, seconds / len(batches)
+    residuals = [(t - rate * s) / (rate * mean_seconds) for t, s in batches]
+    return RunValue(math.log(rate), mean_error(residuals), len(batches) - 1)
 
 
 def mean_error(values: Sequence[float]) -> float:

@@ -12,6 +12,8 @@ from sparktui.schema.records import Call, Cell, Metric, Verdict
 RESTART_FLOOR = (
     0.02  # relative noise between two starts of the same thing, until a calibration says otherwise
 )
+EQUIVALENCE = 0.03
+EQUIVALENCE_STARTS = 4
 _METRICS = {"decode_tok_s": decode_value, "output_tok_s": output_value}
 _UNIT = {"decode_tok_s": "per stream", "output_tok_s": "output tok/s"}
 
@@ -41,19 +43,22 @@ class Comparison:
         return "slower" if high < 1 else "not settled"
 
 
-def quick(a: RunValue, b: RunValue, floor: float = RESTART_FLOOR) -> Comparison:
-    """One start each: both errors and the restart-noise floor of each; Welch–Satterthwaite df, the floor
-    counted as known."""
-    variance = a.error**2 + b.error**2 + 2 * floor**2
-    spread = a.error**4 / a.df + b.error**4 / b.df
+def quick(a: Sequence[RunValue], b: Sequence[RunValue], floor: float = RESTART_FLOOR) -> Comparison:
+    """One start on a side: the errors within the runs and the restart-noise floor of each start;
+    Welch–Satterthwaite df, the floor counted as known."""
+    variance = sum(floor**2 / len(side) for side in (a, b))
+    spread = 0.0
+    for side in (a, b):
+        shares = [(value.error / len(side)) ** 2 for value in side]
+        variance += sum(shares)
+        spread += sum(share**2 / value.df for share, value in zip(shares, side, strict=True))
     df = variance**2 / spread if spread > 0 else math.inf
-    return Comparison(b.log_rate - a.log_rate, math.sqrt(variance), df)
+    return Comparison(_mean(b) - _mean(a), math.sqrt(variance), df)
 
 
 def pooled(a: Sequence[RunValue], b: Sequence[RunValue]) -> Comparison:
     """Several starts each: pooled two-sample t on the run values, never narrower than within the runs."""
-    mean_a = sum(v.log_rate for v in a) / len(a)
-    mean_b = sum(v.log_rate for v in b) / len(b)
+    mean_a, mean_b = _mean(a), _mean(b)
     squares = sum((v.log_rate - mean_a) ** 2 for v in a) + sum((v.log_rate - mean_b) ** 2 for v in b)
     df = len(a) + len(b) - 2
     between = math.sqrt(squares / df * (1 / len(a) + 1 / len(b)))
@@ -65,7 +70,18 @@ def compare(a: Sequence[RunValue], b: Sequence[RunValue]) -> Comparison:
     """``quick`` with one start on either side, else ``pooled``."""
     if len(a) > 1 and len(b) > 1:
         return pooled(a, b)
-    return quick(a[0], b[0])
+    return quick(a, b)
+
+
+def _mean(values: Sequence[RunValue]) -> float:
+    return sum(value.log_rate for value in values) / len(values)
+
+
+def equivalent(result: Comparison, starts: tuple[int, int]) -> bool:
+    """Whether there is no difference within ±3 %: from four starts on either side on (two one-sided tests
+    by the interval's inclusion)."""
+    low, high = result.ci95
+    return min(starts) >= EQUIVALENCE_STARTS and low > 1 - EQUIVALENCE and high < 1 + EQUIVALENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,21 +126,30 @@ def _verdict(
     result = compare(a, b)
     flagged = any(cell.flags for cell in (*cells_a, *cells_b))
     provisional = min(starts) < 2 or flagged
-    text = _sentence(result, metric, load, starts, provisional, names)
-    return Verdict(load, metric, headline, result.ratio, result.ci95, result.call, starts, provisional, text)
+    call: Call = "no difference" if equivalent(result, starts) else result.call
+    text = _sentence(result, call, metric, load, starts, provisional, names)
+    return Verdict(load, metric, headline, result.ratio, result.ci95, call, starts, provisional, text)
 
 
 def _sentence(
-    result: Comparison, metric: Metric, load: int, starts: tuple[int, int], provisional: bool, names: Naming
+    result: Comparison,
+    call: Call,
+    metric: Metric,
+    load: int,
+    starts: tuple[int, int],
+    provisional: bool,
+    names: Naming,
 ) -> str:
     low, high = result.ci95
     badge = f"{starts[0]}v{starts[1]}" + (", provisional" if provisional else "")
     where = f"{_UNIT[metric]} at c={load}, {names.workload} ({badge})"
     ratio = f"{result.ratio:.2f}x [{low:.2f}, {high:.2f}]"
-    if result.call == "not settled":
+    if call == "no difference":
+        return f"No difference worth a restart: {ratio} {where}."
+    if call == "not settled":
         most = max(high - 1, 1 - low) * 100
         return f"Not settled: {ratio} {where}; at most {most:.0f} % either way."
-    faster = result.call == "faster"
+    faster = call == "faster"
     if not names.on_off:
         return f"{names.b} is {'faster' if faster else 'slower'} than {names.a}: {ratio} {where}."
     if faster:

@@ -82,6 +82,9 @@ def _step_lines(load: int, a: Cell, b: Cell) -> list[str]:
         lines.append(
             f"c={load}: {b.variant} accepts {b.acceptance_rate:.1%} of its drafts ({by} by position)."
         )
+    k = len(b.acceptance_by_position)
+    if k and a.decode_tok_s and b.decode_tok_s and b.decode_tok_s > (k + 1) * a.decode_tok_s:
+        lines.append(f"c={load}: suspect: k={k} can't give more than {k + 1} times {a.variant}.")
     if a.joules_per_token and b.joules_per_token:
         lines.append(
             f"c={load}: {a.joules_per_token:.2f} J per token in {a.variant}, "

@@ -47,10 +47,18 @@ class AbRun:
         self.state = ex.resumed(self.state, server is not None)
         if server is not None:
             await self._step(self._adopt(server))
-        return await self.run()
+        return await self._to_the_end()
 
     async def run(self) -> Report:
-        """To the end. When A serves already it is measured as it is, without another boot."""
+        """From the beginning. When A serves already it is measured as it is, without another boot."""
+        names = [self._plan.arms[arm].variant for arm in self.state.arms]
+        loads = ", ".join(f"c={load}" for load in self.state.loads)
+        self._journal.add("experiment", f"A/B: {' against '.join(names)} at {loads}", data={"begun": names})
+        if self.state.stage == "boot" and self._rig.serves(self.state.arm):
+            self.state = ex.booted(self.state, self._rig.boot_record(self.state.arm))
+        return await self._to_the_end()
+
+    async def _to_the_end(self) -> Report:
         stages = {
             "boot": self._boot,
             "warm-up": self._warm_up,
@@ -58,8 +66,6 @@ class AbRun:
             "window": self._window,
             "stop": self._stop,
         }
-        if self.state.stage == "boot" and self._rig.serves(self.state.arm):
-            self.state = ex.booted(self.state, self._rig.boot_record(self.state.arm))
         while self.state.stage != "end":
             await self._step(stages[self.state.stage]())
         return await self._conclude()

@@ -78,7 +78,9 @@ class Owner:
         record = ServerRecord(process, arm, spec.host, spec.port, time.time(), offset, self.ring.count)
         self._keep(record)
         self._journal.add(
-            "server", f"{spec.variant}: started, pid {process.pid}", data={"argv": list(spec.argv)}
+            "server",
+            f"{spec.variant}: started, pid {process.pid}",
+            data={"started": spec.variant, "argv": list(spec.argv)},
         )
         self._watch(record)
 

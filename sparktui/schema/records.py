@@ -8,7 +8,7 @@ from typing import Any, Literal
 from sparktui.schema.live import BootPhase, Finding
 
 RunState = Literal["starting", "running", "done", "failed", "cancelled", "stopped"]
-Call = Literal["faster", "slower", "not settled", "could not measure"]
+Call = Literal["faster", "slower", "no difference", "not settled", "could not measure"]
 Metric = Literal["decode_tok_s", "output_tok_s"]
 
 

@@ -55,7 +55,10 @@ async def wait_ready(http: httpx.AsyncClient, spec: LaunchSpec, gone: Callable[[
         if monotonic() >= until:
             raise NotReady(f"not ready after {spec.ready_timeout_s:g} s (ready_timeout_s in the profile)")
         await asyncio.sleep(_POLL_S)
-    return await identify(http, spec)
+    answer = await identify(http, spec)
+    if gone():  # somebody else answers on this port
+        raise NotReady("the server ended before it was ready")
+    return answer
 
 
 async def identify(http: httpx.AsyncClient, spec: LaunchSpec) -> Answer:

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from sparktui.compare.stats import RunValue, decode_value
-from sparktui.compare.verdict import Comparison, compare, pooled, quick
+from sparktui.compare.verdict import Comparison, compare, equivalent, pooled, quick
 from sparktui.schema.records import Batch
 
 
@@ -18,7 +18,7 @@ def exactly(rate: float, error: float = 0.0, df: float = 11) -> RunValue:
 
 def test_two_noiseless_runs_leave_the_restart_floor() -> None:
     """Two per cent a start: 1.960 · √2 · 0.02 = 0.0554, so 5.7 % up and 5.4 % down."""
-    result = quick(exactly(50), exactly(50))
+    result = quick([exactly(50)], [exactly(50)])
     assert result.ratio == 1.0
     assert result.ci95 == pytest.approx((0.94607, 1.05700), abs=1e-5)
     assert result.call == "not settled"
@@ -35,11 +35,11 @@ def test_two_noiseless_runs_leave_the_restart_floor() -> None:
     ],
 )
 def test_the_floor_decides_what_one_start_each_can_tell(ratio: float, call: str) -> None:
-    assert quick(exactly(50), exactly(50 * ratio)).call == call
+    assert quick([exactly(50)], [exactly(50 * ratio)]).call == call
 
 
 def test_quick_by_hand() -> None:
-    result = quick(exactly(50, 0.03, 5), exactly(60, 0.04, 5))
+    result = quick([exactly(50, 0.03, 5)], [exactly(60, 0.04, 5)])
     assert result.error == pytest.approx(math.sqrt(0.0009 + 0.0016 + 0.0008))
     assert result.df == pytest.approx(0.0033**2 / ((0.03**4 + 0.04**4) / 5))  # 16.2: the floor is known
     half = 2.1187 * 0.0574456
@@ -48,14 +48,14 @@ def test_quick_by_hand() -> None:
 
 
 def test_a_calibrated_floor_is_used() -> None:
-    assert quick(exactly(50), exactly(51), floor=0.005).ci95 == pytest.approx(
+    assert quick([exactly(50)], [exactly(51)], floor=0.005).ci95 == pytest.approx(
         (1.02 * math.exp(-1.96 * 0.005 * math.sqrt(2)), 1.02 * math.exp(1.96 * 0.005 * math.sqrt(2))),
         rel=1e-6,
     )
 
 
 def test_the_ratio_is_b_over_a() -> None:
-    result = quick(exactly(77.5), exactly(41))
+    result = quick([exactly(77.5)], [exactly(41)])
     assert result.ratio == pytest.approx(41 / 77.5)
     assert result.call == "slower"
 
@@ -85,8 +85,10 @@ def test_pooled_is_never_narrower_than_within_the_runs() -> None:
 def test_several_starts_on_both_sides_are_pooled_and_one_on_a_side_is_not() -> None:
     a, b = [exactly(50), exactly(51)], [exactly(60), exactly(61)]
     assert compare(a, b) == pooled(a, b)
-    assert compare(a[:1], b[:1]) == quick(a[0], b[0])
-    assert compare(a[:1], b) == quick(a[0], b[0])
+    assert compare(a[:1], b[:1]) == quick(a[:1], b[:1])
+    two = compare(a[:1], b)  # all three starts count, each with its floor
+    assert two.ratio == pytest.approx(math.sqrt(60 * 61) / 50)
+    assert two.error == pytest.approx(math.sqrt(0.02**2 + 0.02**2 / 2))
 
 
 @pytest.mark.parametrize(
@@ -108,7 +110,7 @@ def start(rng: random.Random, rate: float, restart: float = 0.01, noise: float =
 
 def calls(seed: int, ratio: float, pairs: int = 1500) -> dict[str, float]:
     rng = random.Random(seed)
-    made = [quick(start(rng, 50), start(rng, 50 * ratio)).call for _ in range(pairs)]
+    made = [quick([start(rng, 50)], [start(rng, 50 * ratio)]).call for _ in range(pairs)]
     return {call: made.count(call) / pairs for call in ("faster", "slower", "not settled")}
 
 
@@ -136,6 +138,14 @@ def test_the_interval_holds_the_truth() -> None:
     rng = random.Random(6)
     held = 0
     for _ in range(500):
-        low, high = quick(start(rng, 50), start(rng, 65)).ci95
+        low, high = quick([start(rng, 50)], [start(rng, 65)]).ci95
         held += low <= 1.3 <= high
     assert held >= 475
+
+
+def test_equivalence_needs_four_starts_each_and_a_narrow_interval() -> None:
+    close = Comparison(0.0, 0.01, math.inf)  # [0.98, 1.02]
+    wide = Comparison(0.0, 0.02, math.inf)  # [0.96, 1.04]
+    assert equivalent(close, (4, 4))
+    assert not equivalent(close, (3, 4))
+    assert not equivalent(wide, (4, 4))

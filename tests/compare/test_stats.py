@@ -116,8 +116,9 @@ def test_a_runs_value_is_the_ratio_of_sums() -> None:
     assert value is not None
     assert value.rate == pytest.approx(40.0)  # 200 tokens in 5 stream-seconds, not the mean of 100 and 25
     assert value.df == 1
-    assert value.error == pytest.approx(math.log(4) / 2)  # two logs ln 4 apart
-    assert value.half_width == pytest.approx(math.exp(12.706 * math.log(4) / 2) - 1)
+    # residuals (100 - 40·1) and (100 - 40·4) over the mean batch of 100 tokens: ±0.6; √(0.72 / 1 / 2)
+    assert value.error == pytest.approx(0.6)
+    assert value.half_width == pytest.approx(math.exp(12.706 * 0.6) - 1)
     output = output_value(run)
     assert output is not None
     assert output.rate == pytest.approx(24.0)
@@ -169,3 +170,14 @@ def test_slope_of_noise_is_called_at_the_five_percent_level() -> None:
 )  # fmt: skip
 def test_percentile(values: list[float], q: float, expected: float | None) -> None:
     assert percentile(values, q) == (None if expected is None else pytest.approx(expected))
+
+
+def test_a_stalled_batch_makes_a_run_less_sure() -> None:
+    steady = [Batch(5.0, 500, 490, 5.0)] * 8
+    stalled = [*steady[:4], Batch(5.0, 0, 0, 0.0), *steady[4:]]
+    calm, shaken = output_value(steady), output_value(stalled)
+    assert calm is not None
+    assert shaken is not None
+    assert calm.error == 0.0
+    assert shaken.error > 0.05
+    assert shaken.df == 8

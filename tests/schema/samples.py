@@ -22,9 +22,10 @@ FIGURES = live.Figures(
 GPU = live.GpuView(1, "NVIDIA H200", 79.5, 700.0, 96.0, 345.0, 1980.0, 615.0, 143771.0, 36.0, 21772.75)
 MEMORY = live.HostMemory(124609.0, 98304.5, 12.0)
 EXPERIMENT_VIEW = live.ExperimentView("window", "on", 8, 41.5, "precision", 2, 4)
+DRIVER = live.Driver(3, "pts/3", 1796060000.75)
 SNAPSHOT = live.Snapshot(
     1, 77, 1796060001.5, "run-1", SERVER, LOAD_VIEW, FIGURES, (PHASE,), (GPU, live.GpuView(0)), MEMORY,
-    EXPERIMENT_VIEW, 312, 4, 19,
+    EXPERIMENT_VIEW, DRIVER, 312, 4, 19,
 )  # fmt: skip
 EVENT = live.Event(19, 1796060002.5, "finding", "warning", "│ é “x” \u0000", {"id": "x", "n": [1, None]})
 
@@ -60,17 +61,20 @@ LAUNCH = launch.LaunchSpec(
 )  # fmt: skip
 LOAD = launch.LoadSpec("code", 128, 64, 1.0, 0.95, {"enable_thinking": False}, False, 9, "http://proxy:4000")
 MEASURE = launch.MeasureSpec(10.0, 2.5, 30.0, 90.0, 0.03, 20.0)
-PLAN = launch.Plan(1, "nemotron", "/p/nemotron.yaml", (LAUNCH,), LOAD, MEASURE, (1, 8, 32), 2, "winner")
+PLAN = launch.Plan(1, "nemotron", "/p/nemotron.yaml", (LAUNCH,), LOAD, MEASURE, (1, 8, 32), 2, "winner", 1)
 
 TOTALS = messages.LoadTotals(1234.5, 8, 7, 120, 115, 2, 3, 30000, 29000, 1700.5, 1.25, 0.125, "HTTP 500")
 MESSAGES: tuple[Any, ...] = (
-    messages.Hello("run-1", 4242, 2),
+    messages.Hello("run-1", 4242, 3, 2),
     messages.Subscribe(12, 300, False),
     messages.LogLines(301, ("a", "b")),
     messages.Finished("done", "all measured", REPORT),
     messages.SetLoad(32),
     messages.StopRun("enough"),
     messages.CancelExperiment(),
+    messages.Drive("pts/3"),
+    messages.SwitchArm(1),
+    messages.StartExperiment((1, 0), (1, 8), 2, "last"),
     messages.LoadConfig("http://127.0.0.1:8000", "served", LOAD, "abc123", 0.5, 7.0),
     messages.LoadTarget(4, True, 100, False),
     TOTALS,
@@ -81,7 +85,7 @@ MESSAGES: tuple[Any, ...] = (
     messages.EventMessage(EVENT),
 )
 SAMPLES: tuple[Any, ...] = (
-    FINDING, PHASE, SERVER, LOAD_VIEW, FIGURES, GPU, MEMORY, EXPERIMENT_VIEW, SNAPSHOT, EVENT,
+    FINDING, PHASE, SERVER, LOAD_VIEW, FIGURES, GPU, MEMORY, EXPERIMENT_VIEW, DRIVER, SNAPSHOT, EVENT,
     PROCESS, SERVER_RECORD, RUN, ROW, BATCH, CELL, ARM, VERDICT, REPORT, LAUNCH, LOAD, MEASURE, PLAN,
     *MESSAGES,
 )  # fmt: skip

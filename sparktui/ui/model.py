@@ -1,0 +1,133 @@
+"""What a screen knows of a run, gathered from snapshots and events. No Textual here: a test needs no app."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from statistics import median
+
+from sparktui.schema.codec import SchemaError, from_plain
+from sparktui.schema.live import Event, Finding, Snapshot
+from sparktui.schema.messages import Finished
+from sparktui.schema.records import Cell, Report
+from sparktui.ui.format import watts
+
+HISTORY = 600  # five minutes at two snapshots a second
+_LEVEL_SAMPLES = 10
+SERIES = ("output", "decode", "ttft", "kv", "power", "acceptance", "running")
+
+
+def _ring() -> deque[float | None]:
+    return deque(maxlen=HISTORY)
+
+
+@dataclass
+class RunModel:
+    """One run as its events tell it. Findings belong to the boot of their variant."""
+
+    run_id: str = ""
+    snapshot: Snapshot | None = None
+    events: list[Event] = field(default_factory=list)
+    history: dict[str, deque[float | None]] = field(default_factory=lambda: {s: _ring() for s in SERIES})
+    findings: dict[str, list[Finding]] = field(default_factory=dict)
+    dismissed: set[str] = field(default_factory=set)
+    cells: list[Cell] = field(default_factory=list)
+    report: Report | None = None
+    finished: Finished | None = None
+    lost: str = ""  # why there is no connection now
+    variant: str = ""
+    levels: dict[str, float] = field(default_factory=dict)  # decode tok/s of each variant when last seen
+    _booting: str = ""
+    _marks: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=50))
+    _samples: int = 0
+
+    def take_snapshot(self, snapshot: Snapshot) -> None:
+        """One sample more in each series."""
+        previous, self.snapshot, self.lost = self.snapshot, snapshot, ""
+        figures = snapshot.figures
+        values = {
+            "output": figures.output_tok_s
+            if figures.output_tok_s is not None
+            else figures.client_output_tok_s,
+            "decode": figures.decode_tok_s,
+            "ttft": figures.ttft_ms,
+            "kv": None if figures.kv_usage is None else figures.kv_usage * 100,
+            "power": watts(snapshot),
+            "acceptance": figures.acceptance_rate,
+            "running": figures.running,
+        }
+        for name, value in values.items():
+            self.history[name].append(value)
+        self._samples += 1
+        if previous is not None and previous.load.asked != snapshot.load.asked:
+            self._marks.append((self._samples, str(snapshot.load.asked)))
+        self._follow_variant(snapshot.server.variant)
+        self._remember_level()
+
+    def take_event(self, event: Event) -> None:
+        """Findings, cells and reports are carried by events: a terminal that comes late misses nothing."""
+        self.events.append(event)
+        data = event.data
+        try:
+            if event.kind == "finding":
+                self.findings.setdefault(self.booting, []).append(from_plain(Finding, data))
+            elif "started" in data:
+                self._booting = str(data["started"])
+                self.findings[self._booting] = []
+            elif "begun" in data:
+                self.cells, self.report = [], None
+            elif "cell" in data:
+                self.cells.append(from_plain(Cell, data["cell"]))
+            elif "report" in data:
+                self.report = from_plain(Report, data["report"])
+        except SchemaError:
+            return  # another version's data: its text is still shown
+
+    @property
+    def booting(self) -> str:
+        """The variant whose log the newest findings come from."""
+        return self._booting or self.variant
+
+    def _follow_variant(self, variant: str) -> None:
+        if variant and variant != self.variant:
+            self.variant = variant
+
+    def _remember_level(self) -> None:
+        recent = [v for v in list(self.history["decode"])[-_LEVEL_SAMPLES:] if v is not None]
+        state = self.snapshot.server.state if self.snapshot else ""
+        if len(recent) == _LEVEL_SAMPLES and state == "ready":
+            self.levels[self.variant] = median(recent)
+
+    @property
+    def marks(self) -> list[tuple[int, str]]:
+        """Load changes as (samples ago, new load)."""
+        return [(self._samples - at, text) for at, text in self._marks if self._samples - at < HISTORY]
+
+    def ghost(self) -> tuple[float | None, str]:
+        """The other arm's decode tok/s: measured at this load, else as last seen live."""
+        asked = self.snapshot.load.asked if self.snapshot else 0
+        for cell in reversed(self.cells):
+            if cell.variant != self.variant and cell.concurrency == asked and cell.decode_tok_s is not None:
+                return cell.decode_tok_s, f"{cell.variant} {cell.decode_tok_s:.1f}"
+        for variant, level in self.levels.items():
+            if variant != self.variant:
+                return level, f"{variant} {level:.1f}"
+        return None, ""
+
+    def current_findings(self) -> list[Finding]:
+        return self.findings.get(self.booting, [])
+
+    def only_here(self) -> list[Finding]:
+        """Findings of this boot that no other variant's boot had."""
+        elsewhere = {
+            f.id for variant, found in self.findings.items() if variant != self.booting for f in found
+        }
+        return [f for f in self.current_findings() if f.id not in elsewhere]
+
+    def warnings(self) -> list[Finding]:
+        """Findings above note of this boot that were not dismissed."""
+        return [
+            f
+            for f in self.current_findings()
+            if f.severity not in ("note", "harmless") and f.id not in self.dismissed
+        ]

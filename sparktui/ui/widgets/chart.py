@@ -1,0 +1,200 @@
+"""A curve over time with an axis, and the base of the widgets that draw their own rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.content import Content
+from textual.geometry import Size
+from textual.strip import Strip
+from textual.widget import Widget
+
+from sparktui.ui.widgets.braille import GHOST, draw, is_known, nice_top, row_of
+
+Row = list[tuple[str, str]]
+"""Runs of text, each with the last part of its component class ("" for the widget's own style)."""
+
+NOT_KNOWN = "—"
+_AXIS = "┤"
+_LEAST_PLOT = 4  # cells; a chart too narrow for an axis and these goes without the axis
+_LEAST_GUTTER = 4
+_RUNS = re.compile("(?P<curve>[ \u2800-\u28ff]+)|(?P<ghost>┄+)|(?P<mark>[^ ┄\u2800-\u28ff]+)")
+
+
+def plain(text: str) -> str:
+    """``text`` on one line and without control codes, for places that draw it as it is."""
+    return "".join(char if char.isprintable() else " " if char in "\t\n" else "" for char in text)
+
+
+class RowWidget(Widget):
+    """Draws rows that are computed once a change, not once a line.
+
+    Subclasses give ``rows`` and name their component classes ``PREFIX--part``.
+    """
+
+    ALLOW_SELECT = False
+    PREFIX: ClassVar[str]
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._strips: list[Strip] = []
+        self._drawn_at: Size | None = None
+        self._part_styles: dict[str, Style] = {}
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        """The content for this size; longer rows are cut, missing ones blank."""
+        raise NotImplementedError
+
+    def redraw(self, *, layout: bool = False) -> None:
+        """Compute the rows anew before the next paint."""
+        self._drawn_at = None
+        self.refresh(layout=layout)
+
+    def title(self, title: str, subtitle: str = "") -> None:
+        """Set the border's texts, as they are."""
+        for name, text in (("border_title", plain(title)), ("border_subtitle", plain(subtitle))):
+            setattr(self, name, Content(text) if text.strip() else None)
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._part_styles = {}
+        self._drawn_at = None
+
+    def render_line(self, y: int) -> Strip:
+        if self._drawn_at != self.size:
+            self._draw()
+        return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width, self._style(""))
+
+    def _draw(self) -> None:
+        width, height = self._drawn_at = self.size
+        self._strips = [
+            Strip(Segment(text, self._style(part)) for text, part in row).adjust_cell_length(
+                width, self._style("")
+            )
+            for row in self.rows(width, height)[:height]
+        ]
+
+    def _style(self, part: str) -> Style:
+        if part not in self._part_styles:
+            found = self.get_component_rich_style(f"{self.PREFIX}--{part}") if part else self.rich_style
+            self._part_styles[part] = found
+        return self._part_styles[part]
+
+
+class Chart(RowWidget):
+    """One figure over time: zero-based, the newest sample at the right edge, two samples a cell."""
+
+    PREFIX = "chart"
+    ALLOW_MAXIMIZE = True
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"chart--curve", "chart--axis", "chart--ghost", "chart--mark"}
+    DEFAULT_CSS = """
+    Chart {
+        height: 1fr;
+        min-height: 3;
+        border: round $border-blurred;
+        border-title-color: $foreground;
+        border-subtitle-color: $text-muted;
+        & > .chart--curve { color: $accent; }
+        & > .chart--axis { color: $text-muted; }
+        & > .chart--ghost { color: $text-muted; }
+        & > .chart--mark { color: $warning; }
+    }
+    """
+
+    def __init__(self, label: str, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._label = label
+        self._values: tuple[float | None, ...] = ()
+        self._ghost: float | None = None
+        self._marks: tuple[tuple[int, str], ...] = ()
+        self._texts = ("", "")
+        self.title(label)
+
+    def show(
+        self,
+        values: Sequence[float | None],
+        *,
+        unit: str,
+        ghost: float | None = None,
+        ghost_label: str = "",
+        marks: Sequence[tuple[int, str]] = (),
+    ) -> None:
+        """Draw ``values``, oldest first, None where nothing was measured.
+
+        ``ghost`` is a level to compare with, ``marks`` are (samples back from the newest, text).
+        """
+        new = (tuple(values), ghost, tuple((back, plain(text)) for back, text in marks))
+        texts = chart_titles(self._label, new[0], unit, ghost, ghost_label)
+        if texts != self._texts:
+            self._texts = texts
+            self.title(*texts)
+        if new != (self._values, self._ghost, self._marks):
+            self._values, self._ghost, self._marks = new
+            self.redraw()
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        return chart_rows(self._values, width, height, ghost=self._ghost, marks=self._marks)
+
+
+def figure(value: float | None) -> str:
+    """A number in about four digits; a dash when it isn't known."""
+    if not is_known(value):
+        return NOT_KNOWN
+    digits = 0 if abs(value) >= 1000 else 1 if abs(value) >= 10 else 2
+    return f"{value:,.{digits}f}"
+
+
+def chart_titles(
+    label: str, values: Sequence[float | None], unit: str, ghost: float | None, ghost_label: str
+) -> tuple[str, str]:
+    """The border's texts: label and newest value, and what the dashes are."""
+    now = figure(values[-1] if values else None)
+    subtitle = f"{GHOST} {ghost_label} {figure(ghost)}".replace("  ", " ") if is_known(ghost) else ""
+    return f"{label} {now} {unit}".rstrip(), subtitle
+
+
+def chart_rows(
+    values: Sequence[float | None],
+    width: int,
+    height: int,
+    *,
+    ghost: float | None = None,
+    marks: Sequence[tuple[int, str]] = (),
+) -> list[Row]:
+    """Axis and curve for ``width`` × ``height`` cells."""
+    if width <= 0 or height <= 0:
+        return []
+    top = nice_top([*values[-2 * width :], ghost])
+    axis = axis_labels(top, height)
+    if width < len(axis[0]) + _LEAST_PLOT:
+        axis = [""] * height
+    lines = draw(values, width - len(axis[0]), height, top, ghost=ghost, marks=marks)
+    return [
+        ([(label, "axis")] if label else []) + _runs(line) for label, line in zip(axis, lines, strict=True)
+    ]
+
+
+def axis_labels(top: float, height: int) -> list[str]:
+    """The axis of ``height`` rows, equally wide: top, 0, and the middle where it has a row of its own."""
+    texts = {row_of(value, height, top): short(value) for value in (top / 2, 0.0, top)}
+    width = max(_LEAST_GUTTER - 1, *(len(text) for text in texts.values()))
+    return [f"{texts.get(row, ''):>{width}}{_AXIS}" for row in range(height)]
+
+
+def short(value: float) -> str:
+    """A round number in at most five characters; empty where it takes more."""
+    for limit, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if value >= limit:
+            text = f"{value / (1e3 if unit == 'k' else limit):g}{unit}"
+            break
+    else:
+        text = f"{value:g}"
+    return text if len(text) <= 5 else ""
+
+
+def _runs(line: str) -> Row:
+    return [(match[0], match.lastgroup or "") for match in _RUNS.finditer(line)]

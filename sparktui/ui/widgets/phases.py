@@ -1,0 +1,172 @@
+"""The boot in one line: what is done, where it is, what is still to come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from rich.cells import cell_len, set_cell_size
+from textual.geometry import Size
+
+from sparktui.schema.live import BootPhase
+from sparktui.ui.widgets.chart import Row, RowWidget, plain
+
+_JOIN = " ─ "
+_CUT = "…"
+_MOST_ROWS = 2
+_DONE_KEPT = 2  # phases before the current one that outlast the ones to come when room is short
+_OVER = ("failed", "lost", "stopped", "stopping")
+
+Item = tuple[str, str]
+"""Text and part ("done", "current", "failed", "todo") of one phase."""
+
+
+class Phases(RowWidget):
+    """Boot phases on one row, or two."""
+
+    PREFIX = "phases"
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "phases--done",
+        "phases--current",
+        "phases--failed",
+        "phases--todo",
+        "phases--join",
+    }
+    DEFAULT_CSS = """
+    Phases {
+        height: auto;
+        max-height: 2;
+        & > .phases--done { color: $success; }
+        & > .phases--current { color: $accent; text-style: bold; }
+        & > .phases--failed { color: $error; text-style: bold; }
+        & > .phases--todo { color: $text-muted; }
+        & > .phases--join { color: $text-muted; }
+    }
+    """
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._items: list[Item] = []
+        self._current = 0
+
+    def show(
+        self,
+        phases: Sequence[BootPhase],
+        *,
+        state: str,
+        now_s: float | None = None,
+        expected: Mapping[str, float] | None = None,
+    ) -> None:
+        """``phases`` so far, ``state`` of the server, ``now_s`` seconds since its start.
+
+        ``expected`` maps phase names to seconds in an earlier boot, in its order.
+        """
+        items, current = phase_items(phases, state, now_s, expected or {})
+        if (items, current) == (self._items, self._current):
+            return
+        before = self._height(self.size.width)
+        self._items, self._current = items, current
+        self.redraw(layout=self._height(self.size.width) != before)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return self._height(width)
+
+    def rows(self, width: int, height: int) -> list[Row]:
+        return wrap(self._items, self._current, width, min(height, _MOST_ROWS))
+
+    def _height(self, width: int) -> int:
+        return len(wrap(self._items, self._current, width, _MOST_ROWS))
+
+
+def phases_line(
+    phases: Sequence[BootPhase],
+    state: str,
+    now_s: float | None,
+    expected: Mapping[str, float],
+    width: int,
+    rows: int = _MOST_ROWS,
+) -> list[Row]:
+    """``✔ launch 5.1 ─ ▸ weights 41 s of about 55 (62 %) ─ · compile ~18`` on at most ``rows`` rows."""
+    items, current = phase_items(phases, state, now_s, expected)
+    return wrap(items, current, width, rows)
+
+
+def phase_items(
+    phases: Sequence[BootPhase], state: str, now_s: float | None, expected: Mapping[str, float]
+) -> tuple[list[Item], int]:
+    """An item a phase, those to come last, and the index of the last one entered."""
+    items = [
+        _done(phase) if phase.seconds is not None else _unfinished(phase, state, now_s, expected)
+        for phase in phases
+    ]
+    current = max(0, len(items) - 1)
+    if state not in _OVER and state != "ready":
+        items += [(f"· {plain(name)} ~{expected[name]:.0f}", "todo") for name in _to_come(phases, expected)]
+    return items, current
+
+
+def wrap(items: Sequence[Item], current: int, width: int, rows: int) -> list[Row]:
+    """The items on at most ``rows`` rows, the current one always among them.
+
+    Room is made by leaving out, with ``…`` in place, the oldest, then those to come, then the last done.
+    """
+    if width <= 0 or rows <= 0 or not items:
+        return []
+    kept = max(0, current - _DONE_KEPT)
+    last = len(items) - 1
+    spans = [
+        *((start, last) for start in range(kept + 1)),
+        *((kept, end) for end in range(last - 1, current - 1, -1)),
+        *((start, current) for start in range(kept + 1, current + 1)),
+    ]
+    for start, end in spans:
+        before, after = [(_CUT, "join")] * (start > 0), [(_CUT, "join")] * (end < last)
+        found = _fill([*before, *items[start : end + 1], *after], width)
+        if found is not None and len(found) <= rows:
+            return found
+    text, part = items[current]
+    return [[(set_cell_size(text, width - 1).rstrip() + _CUT, part)]]
+
+
+def _done(phase: BootPhase) -> Item:
+    if phase.name == "ready":  # an instant: its start is the duration of the boot
+        return f"✔ ready in {phase.start_s:.1f} s", "done"
+    return f"✔ {plain(phase.name)} {phase.seconds:.1f}", "done"
+
+
+def _unfinished(phase: BootPhase, state: str, now_s: float | None, expected: Mapping[str, float]) -> Item:
+    name = plain(phase.name)
+    elapsed = "" if now_s is None else f"{max(0.0, now_s - phase.start_s):.0f} s"
+    if state in _OVER:
+        word = "stopped" if state == "stopping" else state
+        return f"✖ {name} {word}" + (f" after {elapsed}" if elapsed else ""), "failed"
+    about = f"of about {expected[phase.name]:.0f}" if phase.name in expected else ""
+    progress = "" if phase.progress is None else f"({phase.progress * 100:.0f} %)"
+    if about and not elapsed:
+        about += " s"
+    return " ".join(part for part in ("▸", name, elapsed, about, progress) if part), "current"
+
+
+def _to_come(phases: Sequence[BootPhase], expected: Mapping[str, float]) -> list[str]:
+    """Expected phases after the last one entered; earlier ones that are missing were skipped."""
+    names = list(expected)
+    entered = {phase.name for phase in phases}
+    reached = max((index for index, name in enumerate(names) if name in entered), default=-1)
+    return names[reached + 1 :]
+
+
+def _fill(items: Sequence[Item], width: int) -> list[Row] | None:
+    """Rows filled from the left, broken between items; None when an item is wider than a row."""
+    rows: list[Row] = []
+    used = width
+    for item in items:
+        size = cell_len(item[0])
+        if size > width:
+            return None
+        if used + len(_JOIN) + size > width:
+            rows.append([item])
+            used = size
+        else:
+            rows[-1] += [(_JOIN, "join"), item]
+            used += len(_JOIN) + size
+    return rows

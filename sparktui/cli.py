@@ -16,6 +16,8 @@ from sparktui import __version__
 
 # command -> (module, help); a module registers all of its commands
 _COMMANDS = {
+    "attach": ("app", "the app on a server that runs already: sparktui attach URL"),
+    "open": ("app", "the app; the word can be left out: sparktui [PROFILE[:VARIANT]]"),
     "demo": ("ab", "the A/B on the stand-in server: no GPU, no model, a minute"),
     "ab": ("ab", "does speculation pay? boots both arms, measures, says so with an interval"),
     "run": ("run", "launch a profile and watch it"),
@@ -37,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from sparktui.sim.cli import main as sim
 
         return sim(args[1:])
-    parsed = _parser(args).parse_args(args)
+    parsed = _parser(args).parse_args(_with_command(args))
     from sparktui.client.link import HostGone
     from sparktui.commands.launch import Missing, Usage
     from sparktui.commands.output import complain
@@ -62,6 +64,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
 
 
+def _with_command(args: list[str]) -> list[str]:
+    """A bare ``sparktui`` and ``sparktui PROFILE`` mean ``open``."""
+    if not args or (not args[0].startswith("-") and args[0] not in _COMMANDS):
+        return ["open", *args]
+    return args
+
+
 def _parser(args: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="sparktui",
@@ -69,7 +78,7 @@ def _parser(args: Sequence[str]) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"sparktui {__version__}")
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
-    command = next((arg for arg in args if not arg.startswith("-")), "")
+    command = next((arg for arg in _with_command(list(args)) if not arg.startswith("-")), "")
     wanted = _COMMANDS.get(command, ("", ""))[0]
     if wanted:
         importlib.import_module(f"sparktui.commands.{wanted}").add_arguments(subparsers)

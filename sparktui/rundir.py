@@ -65,7 +65,7 @@ class RunDir:
         """A new folder with run.json and plan.json. Raises RunError when the disk says no."""
         stamp = time.strftime("%m%d-%H%M%S")
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", plan.profile)[:40].strip(".-") or "run"
-        path = runs_dir() / f"{name}-{stamp}-{secrets.token_hex(2)}"
+        path = runs_dir() / f"{name}-{stamp}-{secrets.token_hex(4)}"
         new = cls(path.with_name(f".{path.name}"))  # complete before anyone can see it
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -149,12 +149,12 @@ def read_events(path: Path) -> list[Event]:
 
 
 def all_runs() -> list[RunDir]:
-    """Every run folder, newest first."""
+    """Every run folder, by name."""
     try:
         folders = [p for p in runs_dir().iterdir() if not p.name.startswith(".") and p.is_dir()]
     except FileNotFoundError:
         return []
-    return [RunDir(path) for path in sorted(folders, key=lambda p: p.stat().st_mtime, reverse=True)]
+    return [RunDir(path) for path in sorted(folders, reverse=True)]
 
 
 def find_run(name: str) -> RunDir:

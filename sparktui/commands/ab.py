@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -42,7 +43,8 @@ def add_arguments(subparsers: Subparsers) -> None:
     ab.set_defaults(run=run_ab)
     demo = subparsers.add_parser("demo", help="the A/B on the stand-in server: no GPU, no model, a minute")
     _add_output(demo)
-    demo.set_defaults(run=run_ab, profile="demo", loads=(1,), rounds=1, after="original", exact=False)
+    demo.add_argument("--plain", action="store_true", help="plain text on a terminal too: boot to verdict")
+    demo.set_defaults(run=run_demo, profile="demo", loads=(1,), rounds=1, after="original", exact=False)
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
@@ -55,6 +57,15 @@ def _rounds(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= 20:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to 20")
     return int(text)
+
+
+def run_demo(args: argparse.Namespace) -> int:
+    """The app on a terminal, else the A/B in plain text."""
+    if args.plain or args.detach or args.json or args.md or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return run_ab(args)
+    from sparktui.commands.app import launch, show
+
+    return show(launch("demo", (1,)))
 
 
 def run_ab(args: argparse.Namespace) -> int:

@@ -46,7 +46,7 @@ def run_plan(target: str, loads: Sequence[int], *, exact: bool) -> Plan:
     chosen = named[0] if named else default_variant(profile)
     if len(named) > 1:
         raise Usage(f"run takes one variant, not {len(named)}; `sparktui ab {target}` compares")
-    return _checked(make_plan(profile, [chosen], loads, exact=exact, environ=os.environ))
+    return checked(make_plan(profile, [chosen], loads, exact=exact, environ=os.environ))
 
 
 def ab_plan(target: str, loads: Sequence[int] | None, *, rounds: int, after: After, exact: bool) -> Plan:
@@ -67,7 +67,7 @@ def ab_plan(target: str, loads: Sequence[int] | None, *, rounds: int, after: Aft
         plan = make_plan(
             profile, variants, loads, rounds=rounds, after=after, exact=exact, environ=os.environ
         )
-    return _checked(plan)
+    return checked(plan)
 
 
 def _profile(target: str) -> tuple[Profile, tuple[str, ...]]:
@@ -76,10 +76,11 @@ def _profile(target: str) -> tuple[Profile, tuple[str, ...]]:
     return load(find(name)), named
 
 
-def _checked(plan: Plan) -> Plan:
+def checked(plan: Plan) -> Plan:
+    """The plan, when each arm's program is there. Raises Missing."""
     for spec in plan.arms:
-        program = spec.argv[0]
-        if shutil.which(program) is None:
+        program = spec.argv[0] if spec.argv else ""
+        if program and shutil.which(program) is None:
             raise Missing(f"{program}: no such program (vllm_bin in {plan.profile_path})")
     return plan
 

@@ -40,6 +40,11 @@ def run(args: argparse.Namespace) -> int:
     if args.detach:
         asyncio.run(_detach(folder))
         return 0
+    return watch(folder)
+
+
+def watch(folder: RunDir) -> int:
+    """Lines until the run ends. 0: stopped in order; 1: failed; 130: interrupted, and the run goes on."""
     try:
         finished = asyncio.run(_watch(folder))
     except KeyboardInterrupt:

@@ -114,6 +114,9 @@ class AbRun:
         arm = self.state.arm
         name = self._plan.arms[arm].variant
         self._say(f"boot {self.state.start + 1} of {len(self.state.order)}: {name}")
+        if self._rig.owner.lives:  # a third arm served
+            await self._rig.drain()
+            await self._rig.stop()
         try:
             boot = await self._rig.boot(arm)
         except BootFailed as exc:

@@ -16,12 +16,14 @@ from sparktui.schema.messages import (
     CancelExperiment,
     Drive,
     SetLoad,
+    SetWindow,
     StartExperiment,
     StopRun,
     SwitchArm,
 )
 
 MAX_STREAMS = 4096
+WINDOWS = (5, 15, 60)
 
 
 class Desk:
@@ -37,6 +39,7 @@ class Desk:
             SwitchArm: self._switch,
             StartExperiment: self._start,
             CancelExperiment: self._cancel,
+            SetWindow: self._set_window,
         }
         self.orders: asyncio.Queue[StartExperiment | SwitchArm] = asyncio.Queue()
         self.stopping = asyncio.Event()
@@ -79,7 +82,7 @@ class Desk:
         self._journal.add(
             "load", f"load set to {intent.concurrency}", data={"concurrency": intent.concurrency}
         )
-        await self._rig.drive(intent.concurrency)
+        await self._rig.drive(intent.concurrency, cut=intent.cut)
 
     async def _switch(self, intent: SwitchArm) -> None:
         self._must_be_free()
@@ -102,9 +105,16 @@ class Desk:
             raise ValueError("nothing is being measured")
         self.experiment.cancel()
 
+    async def _set_window(self, intent: SetWindow) -> None:
+        if intent.seconds not in WINDOWS:
+            raise ValueError(f"the window is one of {', '.join(map(str, WINDOWS))} s")
+        self._rig.live.window_s = float(intent.seconds)
+
     def _must_be_free(self) -> None:
         if self.experiment is not None or not self.orders.empty():
             raise ValueError("an A/B is under way: cancel it first")
+        if self._rig.owner.foreign:
+            raise ValueError("sparktui did not start this server and will not stop it: restart it yourself")
         if self._rig.owner.view.state != "ready":
             raise ValueError(f"the server is {self._rig.owner.view.state}")
 

@@ -75,10 +75,11 @@ def begin(
     after: After = "original",
     original: int | None = None,
 ) -> Experiment:
-    """Order A B, B A, A B, …: drift falls on both arms alike."""
-    pair = tuple(arms)
+    """Order A B, B A, A B, …: drift falls on both arms alike. B first where it serves already: that saves
+    a boot."""
+    pair = tuple(arms)[:: -1 if original == arms[-1] else 1]
     order = tuple(arm for i in range(rounds) for arm in (pair if i % 2 == 0 else pair[::-1]))
-    return Experiment(pair, order, tuple(loads), after, original)
+    return Experiment(tuple(arms), order, tuple(loads), after, original)
 
 
 def serves_after(e: Experiment, winner: int | None) -> int | None:

@@ -34,6 +34,7 @@ class Live:
         self.scrapes = Scrapes(keep_s=300.0)
         self.totals: deque[LoadTotals] = deque(maxlen=_KEEP_TOTALS)
         self.rows: deque[tuple[float, RequestRow]] = deque(maxlen=20_000)
+        self.window_s = WINDOW_S
         self.page_count = 0
         self.row_count = 0
         self.changed = 0.0  # CLOCK_MONOTONIC of the last load change: a window doesn't reach before it
@@ -79,15 +80,17 @@ class Live:
         self.totals.append(totals)
 
     def figures(self) -> Figures:
-        """The window of the last five seconds, shorter after a load change."""
+        """The window of the last seconds, shorter after a load change."""
         now = monotonic()
         page = self.scrapes.last
         age = None if page is None else now - page.t
-        delta = self.scrapes.window(WINDOW_S, self.changed) if age is not None and age < STALE_S else None
+        delta = (
+            self.scrapes.window(self.window_s, self.changed) if age is not None and age < STALE_S else None
+        )
         fresh = page if age is not None and age < STALE_S else None
         output, decode = self._client_rates(now)
         return Figures(
-            window_s=min(WINDOW_S, now - self.changed),
+            window_s=min(self.window_s, now - self.changed),
             client_output_tok_s=output,
             decode_tok_s=decode,
             ttft_ms=self._ttft(now),
@@ -99,7 +102,7 @@ class Live:
         )
 
     def _client_rates(self, now: float) -> tuple[float | None, float | None]:
-        since = max(now - WINDOW_S, self.changed)
+        since = max(now - self.window_s, self.changed)
         span = [totals for totals in self.totals if totals.t >= since]
         if len(span) < 2 or now - span[-1].t > STALE_S:
             return None, None
@@ -110,7 +113,7 @@ class Live:
         return (output if b.asked or b.in_flight else None), decode
 
     def _ttft(self, now: float) -> float | None:
-        recent = [row.ttft_ms for t, row in self.rows if t >= now - WINDOW_S and row.ttft_ms is not None]
+        recent = [row.ttft_ms for t, row in self.rows if t >= now - self.window_s and row.ttft_ms is not None]
         return percentile(recent, 0.5)
 
     def load_view(self) -> LoadView:

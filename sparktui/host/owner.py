@@ -23,6 +23,7 @@ from sparktui.server.process import alive, descendants, name_of, reap_strangers,
 from sparktui.server.stop import Stopped, stop
 
 _WATCH_S = 0.1
+_FOREIGN_LOOK_S, _SILENT_LOOKS = 2.0, 3
 _TREE_EVERY = 5  # looks at the log between two looks at the process tree
 
 
@@ -49,7 +50,14 @@ class Owner:
         self.died = asyncio.Event()
 
     @property
+    def foreign(self) -> bool:
+        """A server that somebody else started: watched, never stopped."""
+        return self.spec is not None and self.spec.runner == "attach"
+
+    @property
     def lives(self) -> bool:
+        if self.foreign:
+            return self._watcher is not None and not self.died.is_set()
         return self._record is not None and self._record.ended is None and alive(self._record.process)
 
     @property
@@ -63,6 +71,10 @@ class Owner:
         self.died.clear()
         self._set(state="booting", variant=spec.variant, speculating=spec.speculating, url=spec.url, pid=None,
                   boot_s=None, version=None, exit_code=None, reason="")  # fmt: skip
+        if self.foreign:
+            self.tail = None
+            self._watcher = asyncio.create_task(self._watch_foreign(spec))
+            return
         if not port.is_free(spec.host, spec.port):
             who = port.holder(spec.port)
             raise BootFailed(self._fail(f"port {spec.port} is taken" + (f" by {who}" if who else "")))
@@ -110,7 +122,6 @@ class Owner:
     async def wait_ready(self) -> ready.Answer:
         """Until it serves our model. Raises BootFailed with the root cause from its log."""
         assert self.spec is not None
-        assert self._record is not None
         try:
             answer = await ready.wait_ready(self._http, self.spec, lambda: self.died.is_set())
         except ready.NotReady as exc:
@@ -118,17 +129,32 @@ class Owner:
             raise BootFailed(reason) from None
         if self.tail:
             self.tail.reader.mark_ready(time.monotonic())
-        seconds = time.time() - self._record.started
+        seconds = time.time() - self._record.started if self._record and self._popen else None
         self._set(state="ready", boot_s=seconds, version=answer.version)
-        self._journal.add("server", f"{self.spec.variant}: ready after {seconds:.1f} s")
+        self._tell_ready(self.spec, seconds)
         expected = self.spec.expected_version
         if expected and answer.version and not answer.version.startswith(expected):
             self._journal.add("note", f"vLLM is {answer.version}, the profile expects {expected}", "warning")
         return answer
 
+    def _tell_ready(self, spec: LaunchSpec, seconds: float | None) -> None:
+        """With what a later boot is compared with; only a boot that this host saw from its start counts."""
+        if seconds is None:
+            how = f"attached at {spec.url}" if self.foreign else "ready"
+            self._journal.add("server", f"{spec.variant}: {how}")
+            return
+        phases = [dataclasses.asdict(phase) for phase in self.tail.reader.phases] if self.tail else []
+        data = {"variant": spec.variant, "boot_s": seconds, "phases": phases}
+        self._journal.add("server", f"{spec.variant}: ready after {seconds:.1f} s", data=data)
+
     async def stop(self) -> Stopped | None:
         """End it, verified; None when there was none. Our own streams must be closed before."""
         record = self._record
+        if self.foreign:
+            await self._end_watch()
+            self._journal.add("server", "left running: sparktui did not start it")
+            self._set(state="stopped")
+            return None
         if record is None:
             return None
         self._stopping = True
@@ -138,10 +164,7 @@ class Owner:
         stopped = await stop(
             record.process, (self._record or record).tree, record.host, record.port, reap=self._reap
         )
-        if self._watcher is not None:
-            self._watcher.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._watcher
+        await self._end_watch()
         if self.tail is not None:
             self.tail.finish()
         self._ended()
@@ -149,6 +172,13 @@ class Owner:
         if self.view.state != "failed":
             self._set(state="stopped", pid=None)
         return stopped
+
+    async def _end_watch(self) -> None:
+        watcher, self._watcher = self._watcher, None
+        if watcher is not None:
+            watcher.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await watcher
 
     def _tell_stop(self, stopped: Stopped) -> None:
         left = ", ".join(f"{name_of(p)} (pid {p.pid})" for p in stopped.left)
@@ -165,6 +195,15 @@ class Owner:
         except Exception as exc:  # an unwatched server is as good as a dead one
             self._fail(f"internal error while watching: {type(exc).__name__}: {exc}")
             self.died.set()
+
+    async def _watch_foreign(self, spec: LaunchSpec) -> None:
+        """Its death shows only in its silence."""
+        silent = 0
+        while silent < _SILENT_LOOKS:
+            await asyncio.sleep(_FOREIGN_LOOK_S)
+            silent = 0 if await ready.healthy(self._http, spec.url) else silent + 1
+        self._fail(f"no answer at {spec.url} any more")
+        self.died.set()
 
     async def _watching(self, tail: Tail) -> None:
         looks = 0

@@ -98,9 +98,9 @@ class Rig:
             jit_lines=lambda: self.owner.tail.reader.jit_lines if self.owner.tail else 0,
         )
 
-    async def drive(self, concurrency: int) -> None:
-        """So many streams from now on; fewer drain."""
-        await self.loader.aim(LoadTarget(concurrency))
+    async def drive(self, concurrency: int, *, cut: bool = False) -> None:
+        """So many streams from now on; fewer drain, or are cut."""
+        await self.loader.aim(LoadTarget(concurrency, cut=cut))
 
     async def drain(self) -> None:
         """No new requests; those in flight get a while to end."""

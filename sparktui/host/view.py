@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 
 from sparktui.gpu.memory import host_memory
@@ -9,7 +10,7 @@ from sparktui.host.desk import Desk
 from sparktui.host.journal import Journal
 from sparktui.host.rig import Rig
 from sparktui.schema.codec import SCHEMA_VERSION
-from sparktui.schema.live import Snapshot
+from sparktui.schema.live import ServerView, Snapshot
 
 
 class Viewer:
@@ -22,6 +23,13 @@ class Viewer:
         self._desk = desk
         self._seq = 0
 
+    def _server(self) -> ServerView:
+        """Whether it speculates is what its counters say, as soon as they say anything."""
+        view, page = self._rig.owner.view, self._rig.live.scrapes.last
+        if page is None or view.state != "ready":
+            return view
+        return dataclasses.replace(view, speculating=page.speculating)
+
     def snapshot(self) -> Snapshot:
         """Now. The seq rises by one each time."""
         self._seq += 1
@@ -32,7 +40,7 @@ class Viewer:
             seq=self._seq,
             t=time.time(),
             run_id=self._run_id,
-            server=owner.view,
+            server=self._server(),
             load=self._rig.live.load_view(),
             figures=self._rig.live.figures(),
             phases=tail.reader.phases if tail else (),

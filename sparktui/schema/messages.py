@@ -54,6 +54,14 @@ class SetLoad:
     """Intent: this many streams in a closed loop; 0 drains to idle."""
 
     concurrency: int
+    cut: bool = False  # close the streams above it instead of draining them
+
+
+@dataclass(frozen=True, slots=True)
+class SetWindow:
+    """Intent: live figures over this many seconds."""
+
+    seconds: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +177,7 @@ _TYPES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
         Hello, Subscribe, LogLines, Finished, SetLoad, StopRun, CancelExperiment, Problem,
-        Drive, SwitchArm, StartExperiment,
+        Drive, SwitchArm, StartExperiment, SetWindow,
         SnapshotMessage, EventMessage, LoadConfig, LoadTarget, LoadTotals, LoadRow, LoadFailed,
     )
 }  # fmt: skip

@@ -63,8 +63,16 @@ async def wait_ready(http: httpx.AsyncClient, spec: LaunchSpec, gone: Callable[[
 
 async def identify(http: httpx.AsyncClient, spec: LaunchSpec) -> Answer:
     """Version and served models. Raises NotReady on 401 or when our model is not among them."""
+    models = await served_models(http, spec.url)
+    if spec.model not in models:
+        raise NotReady(f"serves {', '.join(models) or 'no model'}, not {spec.model}")
+    return Answer(await _version(http, spec.url), models)
+
+
+async def served_models(http: httpx.AsyncClient, url: str) -> tuple[str, ...]:
+    """What /v1/models names. Raises NotReady on 401, and when it doesn't answer as it should."""
     try:
-        response = await http.get(f"{spec.url}/v1/models", headers=auth())
+        response = await http.get(f"{url}/v1/models", headers=auth())
     except httpx.HTTPError as exc:
         raise NotReady(f"/v1/models: {exc or type(exc).__name__}") from None
     if response.status_code == 401:
@@ -72,12 +80,9 @@ async def identify(http: httpx.AsyncClient, spec: LaunchSpec) -> Answer:
     if response.status_code != 200:
         raise NotReady(f"/v1/models: HTTP {response.status_code}")
     try:
-        models = tuple(str(model["id"]) for model in response.json()["data"])
+        return tuple(str(model["id"]) for model in response.json()["data"])
     except (ValueError, KeyError, TypeError):
         raise NotReady("/v1/models does not answer as an OpenAI server does") from None
-    if spec.model not in models:
-        raise NotReady(f"serves {', '.join(models) or 'no model'}, not {spec.model}")
-    return Answer(await _version(http, spec.url), models)
 
 
 async def _version(http: httpx.AsyncClient, url: str) -> str | None:

@@ -23,6 +23,7 @@ class AcceptanceBars(RowWidget):
     COMPONENT_CLASSES: ClassVar[set[str]] = {"acceptance--bar", "acceptance--position", "acceptance--note"}
     DEFAULT_CSS = """
     AcceptanceBars {
+        width: 1fr;
         height: 1fr;
         min-height: 3;
         border: round $border-blurred;
@@ -38,7 +39,6 @@ class AcceptanceBars(RowWidget):
         super().__init__(id=id, classes=classes)
         self._shares: tuple[float, ...] = ()
         self._state = ""
-        self._subtitle = ""
         self.title(_TITLE)
 
     def show(
@@ -54,10 +54,7 @@ class AcceptanceBars(RowWidget):
         A ``state`` ("speculation off", "nothing drafted") stands in place of bars.
         """
         state = plain(state)
-        subtitle = "" if state else mean_length_text(mean_length, k)
-        if subtitle != self._subtitle:
-            self._subtitle = subtitle
-            self.title(_TITLE, subtitle)
+        self.title(_TITLE, "" if state else mean_length_text(mean_length, k))
         if (tuple(shares), state) != (self._shares, self._state):
             self._shares, self._state = tuple(shares), state
             self.redraw()

@@ -72,32 +72,30 @@ def is_known(value: float | None) -> TypeGuard[float]:
 def _dot(value: float, height: int, top: float) -> int:
     """The dot row, 0 at the bottom, nearest to ``value``."""
     last = height * DOTS - 1
-    return min(last, max(0, round(value / top * last)))
+    return round(min(1.0, max(0.0, value / top)) * last)
 
 
 def _curve(values: Sequence[float | None], width: int, height: int, top: float) -> list[bytearray]:
-    grid = [bytearray(width) for _ in range(height)]
+    """Each cell's dots as bits, in rows from the top."""
     shown = values[-width * COLUMNS :]
-    last = height * DOTS - 1
+    dots = [_dot(value, height, top) if is_known(value) else None for value in shown]
+    places = [divmod(down, DOTS) for down in range(height * DOTS - 1, -1, -1)]
+    grid = [bytearray(width) for _ in range(height)]
     before: int | None = None
-    for x, value in enumerate(shown, width * COLUMNS - len(shown)):
-        if not is_known(value):
-            before = None
-            continue
-        dot = _dot(value, height, top)
-        bits = _BITS[x % COLUMNS]
-        for y in _stroke(before, dot):
-            row, down = divmod(last - y, DOTS)
-            grid[row][x // COLUMNS] |= bits[down]
+    for x, dot in enumerate(dots, width * COLUMNS - len(dots)):
+        if dot is not None:
+            cell, bits = x // COLUMNS, _BITS[x % COLUMNS]
+            for row, down in places[_stroke(before, dot)]:
+                grid[row][cell] |= bits[down]
         before = dot
     return grid
 
 
-def _stroke(before: int | None, dot: int) -> range:
+def _stroke(before: int | None, dot: int) -> slice:
     """The dots of one column: its own, and those that join it to the column before."""
     if before is None or before == dot:
-        return range(dot, dot + 1)
-    return range(before + 1, dot + 1) if dot > before else range(dot, before)
+        return slice(dot, dot + 1)
+    return slice(before + 1, dot + 1) if dot > before else slice(dot, before)
 
 
 def _label(row: list[str], places: list[tuple[int, str]]) -> None:

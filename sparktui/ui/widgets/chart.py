@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from rich.segment import Segment
 from rich.style import Style
 from textual.content import Content
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -31,7 +31,7 @@ def plain(text: str) -> str:
 
 
 class RowWidget(Widget):
-    """Draws rows that are computed once a change, not once a line.
+    """Draws rows that are computed once a change, and repaints only those that differ.
 
     Subclasses give ``rows`` and name their component classes ``PREFIX--part``.
     """
@@ -41,23 +41,44 @@ class RowWidget(Widget):
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
+        self._rows: list[Row] = []
         self._strips: list[Strip] = []
         self._drawn_at: Size | None = None
         self._part_styles: dict[str, Style] = {}
+        self._border_texts = ("", "")
+        self._repaint_only: Region | None = None
 
     def rows(self, width: int, height: int) -> list[Row]:
         """The content for this size; longer rows are cut, missing ones blank."""
         raise NotImplementedError
 
-    def redraw(self, *, layout: bool = False) -> None:
-        """Compute the rows anew before the next paint."""
-        self._drawn_at = None
-        self.refresh(layout=layout)
+    def redraw(self) -> None:
+        """Compute the rows anew."""
+        if self._drawn_at is None or self._drawn_at != self.size:
+            self._drawn_at = None
+            self.refresh()
+        elif changed := self._draw():
+            self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
 
     def title(self, title: str, subtitle: str = "") -> None:
         """Set the border's texts, as they are."""
-        for name, text in (("border_title", plain(title)), ("border_subtitle", plain(subtitle))):
-            setattr(self, name, Content(text) if text.strip() else None)
+        texts = (plain(title), plain(subtitle))
+        rows = (-self.gutter.top, self.size.height + self.gutter.bottom - 1)
+        for name, text, before, y in zip(
+            ("border_title", "border_subtitle"), texts, self._border_texts, rows, strict=True
+        ):
+            if text != before:
+                self._repaint_only = Region(-self.gutter.left, y, self.outer_size.width, 1)
+                setattr(self, name, Content(text) if text.strip() else None)
+                self._repaint_only = None
+        self._border_texts = texts
+
+    def refresh(
+        self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False
+    ) -> Self:
+        if self._repaint_only is not None:  # setting a border text asks for the whole widget
+            regions = (self._repaint_only,)
+        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
@@ -65,18 +86,26 @@ class RowWidget(Widget):
         self._drawn_at = None
 
     def render_line(self, y: int) -> Strip:
-        if self._drawn_at != self.size:
+        if self._drawn_at is None or self._drawn_at != self.size:
+            self._rows = []
             self._draw()
         return self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width, self._style(""))
 
-    def _draw(self) -> None:
+    def _draw(self) -> list[int]:
+        """Bring rows and strips up to date; the numbers of those that changed."""
         width, height = self._drawn_at = self.size
-        self._strips = [
-            Strip(Segment(text, self._style(part)) for text, part in row).adjust_cell_length(
-                width, self._style("")
-            )
-            for row in self.rows(width, height)[:height]
-        ]
+        rows = self.rows(width, height)[:height]
+        rows += [[] for _ in range(height - len(rows))]
+        before, self._rows = self._rows, rows
+        changed = [y for y, row in enumerate(rows) if y >= len(before) or row != before[y]]
+        self._strips = self._strips[: len(before)] + [Strip([])] * (height - len(before))
+        for y in changed:
+            self._strips[y] = self._strip(rows[y], width)
+        return changed
+
+    def _strip(self, row: Row, width: int) -> Strip:
+        strip = Strip(Segment(text, self._style(part)) for text, part in row)
+        return strip.adjust_cell_length(width, self._style(""))
 
     def _style(self, part: str) -> Style:
         if part not in self._part_styles:
@@ -93,6 +122,7 @@ class Chart(RowWidget):
     COMPONENT_CLASSES: ClassVar[set[str]] = {"chart--curve", "chart--axis", "chart--ghost", "chart--mark"}
     DEFAULT_CSS = """
     Chart {
+        width: 1fr;
         height: 1fr;
         min-height: 3;
         border: round $border-blurred;
@@ -111,7 +141,6 @@ class Chart(RowWidget):
         self._values: tuple[float | None, ...] = ()
         self._ghost: float | None = None
         self._marks: tuple[tuple[int, str], ...] = ()
-        self._texts = ("", "")
         self.title(label)
 
     def show(
@@ -128,10 +157,7 @@ class Chart(RowWidget):
         ``ghost`` is a level to compare with, ``marks`` are (samples back from the newest, text).
         """
         new = (tuple(values), ghost, tuple((back, plain(text)) for back, text in marks))
-        texts = chart_titles(self._label, new[0], unit, ghost, ghost_label)
-        if texts != self._texts:
-            self._texts = texts
-            self.title(*texts)
+        self.title(*chart_titles(self._label, new[0], unit, ghost, ghost_label))
         if new != (self._values, self._ghost, self._marks):
             self._values, self._ghost, self._marks = new
             self.redraw()
@@ -168,6 +194,8 @@ def chart_rows(
     """Axis and curve for ``width`` × ``height`` cells."""
     if width <= 0 or height <= 0:
         return []
+    if not is_known(ghost) and not any(is_known(value) for value in values):
+        return [[("no data yet", "axis")]]
     top = nice_top([*values[-2 * width :], ghost])
     axis = axis_labels(top, height)
     if width < len(axis[0]) + _LEAST_PLOT:

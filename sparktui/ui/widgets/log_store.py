@@ -1,4 +1,4 @@
-"""The last lines of server.log as a screen needs them: numbered, levelled, filtered, searched. No widget here."""
+"""The last lines of server.log as a screen needs them: numbered, levelled, filtered, searched."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ CAPACITY = 10_000  # lines kept, as many as the host keeps
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)  # the gravest first
 LOUD = frozenset({"WARNING", "ERROR", "CRITICAL"})
 _QUIET: frozenset[Severity] = frozenset({"note", "harmless"})
+_SHORT = {"WARNING": "WARN", "CRITICAL": "CRIT"}
 _GLOG = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL"}
 
-# vLLM's logger ``(Proc pid=1) WARNING 11-30 …``, uvicorn's ``INFO:     …``, glog's ``[W1130 17:58:18…``, and Python's
-# own tracebacks and warnings, which bear no level. An indented line goes with the one above it.
+# vLLM's logger ``(Proc pid=1) WARNING 11-30 …``, uvicorn's ``INFO:     …``, glog's ``[W1130 17:58:18…``, and
+# Python's own tracebacks and warnings, which bear no level. An indented line goes with the one above it.
 _HEAD = re.compile(
     r"(?:\([A-Za-z][^()]{0,60}\) ?)*"
-    r"(?:(?P<level>TRACE|DEBUG|INFO|WARNING|ERROR|CRITICAL)(?::? |$)"
+    r"(?:(?P<level>TRACE|DEBUG|INFO|WARNING|ERROR|CRITICAL)"
+    r"(?: \d\d-\d\d (?P<time>\d\d:\d\d:\d\d) \[?[\w./-]+:\d+\]? ?|: {2,}|:? |$)"
     r"|\[?(?P<glog>[IWEF])\d{4} \d\d:\d\d:"
     r"|(?P<error>Traceback \(most recent|[\w.]+(?:Error|Exception):)"
     r"|(?P<warning>\S+:\d+: \w*Warning:)"
@@ -34,11 +36,12 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u20
 
 
 class LogLine(NamedTuple):
-    """One line of server.log; ``number`` counts from 1, ``level`` is empty where the line states none."""
+    """One line of server.log."""
 
-    number: int
+    number: int  # from 1
     text: str
-    level: str
+    brief: str  # time, level and message: what fits 80 columns
+    level: str  # empty where the line states none
     access: bool  # uvicorn served a request, and well
 
 
@@ -50,18 +53,22 @@ def plain(text: str) -> str:
     return text if text.isprintable() else _CONTROLS.sub("�", text.expandtabs())
 
 
-def level_of(text: str, above: str = "") -> str:
-    """Level of a line; an indented line without one has the level of the line above."""
+def parse(number: int, raw: str, above: str = "") -> LogLine:
+    """A line; an indented one without a level of its own has the level of the line ``above``."""
+    text = plain(raw)
     found = _HEAD.match(text)
+    level, brief, access = "", text, False
     if found is None:
-        return ""
-    if found["indent"]:
-        return above
-    if found["error"]:
-        return "ERROR"
-    if found["warning"]:
-        return "WARNING"
-    return _GLOG[found["glog"]] if found["glog"] else found["level"]
+        pass
+    elif found["level"]:
+        level = found["level"]
+        brief = f"{found['time'] or '':8} {_SHORT.get(level, level):5} {text[found.end() :]}"
+        access = level == "INFO" and _ACCESS.search(text) is not None
+    elif found["glog"]:
+        level = _GLOG[found["glog"]]
+    else:
+        level = above if found["indent"] else "ERROR" if found["error"] else "WARNING"
+    return LogLine(number, text, brief, level, access)
 
 
 def spans(text: str, query: str) -> list[tuple[int, int]]:
@@ -87,6 +94,7 @@ class LogStore:
         self._marked: tuple[Finding, ...] = ()
         self._warnings_only = False
         self._show_access = False
+        self._whole = False
         self._query = ""
         self._found: list[int] | None = None  # line numbers; None: to be searched again
 
@@ -120,6 +128,20 @@ class LogStore:
         self._show_access = value
         self._filter()
 
+    @property
+    def whole(self) -> bool:
+        """Show lines as the server wrote them, with process, date and source."""
+        return self._whole
+
+    @whole.setter
+    def whole(self, value: bool) -> None:
+        self._whole = value
+        self._filter()
+
+    def shown(self, line: LogLine) -> str:
+        """What of a line is on screen."""
+        return line.text if self._whole else line.brief
+
     def extend(self, first: int, lines: Sequence[str]) -> int:
         """Add lines numbered from ``first`` on; returns how many rows fell off the top.
 
@@ -129,9 +151,9 @@ class LogStore:
         level = self._lines[-1].level if self._lines else ""
         fresh = []
         for number, raw in enumerate(lines[skip:], first + skip):
-            text = plain(raw)
-            level = level_of(text, level)
-            fresh.append(LogLine(number, text, level, level == "INFO" and _ACCESS.search(text) is not None))
+            line = parse(number, raw, level)
+            level = line.level
+            fresh.append(line)
         if not fresh:
             return 0
         self.last = fresh[-1].number
@@ -199,7 +221,8 @@ class LogStore:
         self._widen(self._rows)
 
     def _widen(self, rows: Sequence[LogLine]) -> None:
-        wide = (len(row.text) if row.text.isascii() else cell_len(row.text) for row in rows)
+        texts = [self.shown(row) for row in rows]
+        wide = (len(text) if text.isascii() else cell_len(text) for text in texts)
         self.width = max(self.width, max(wide, default=0))
 
     def _search(self, rows: Sequence[LogLine]) -> None:

@@ -34,6 +34,7 @@ class Phases(RowWidget):
     }
     DEFAULT_CSS = """
     Phases {
+        width: 1fr;
         height: auto;
         max-height: 2;
         & > .phases--done { color: $success; }
@@ -66,7 +67,9 @@ class Phases(RowWidget):
             return
         before = self._height(self.size.width)
         self._items, self._current = items, current
-        self.redraw(layout=self._height(self.size.width) != before)
+        if self._height(self.size.width) != before:
+            self.refresh(layout=True)
+        self.redraw()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return self._height(width)
@@ -101,7 +104,7 @@ def phase_items(
     ]
     current = max(0, len(items) - 1)
     if state not in _OVER and state != "ready":
-        items += [(f"· {plain(name)} ~{expected[name]:.0f}", "todo") for name in _to_come(phases, expected)]
+        items += [_coming(name, expected[name]) for name in _to_come(phases, expected)]
     return items, current
 
 
@@ -112,6 +115,7 @@ def wrap(items: Sequence[Item], current: int, width: int, rows: int) -> list[Row
     """
     if width <= 0 or rows <= 0 or not items:
         return []
+    items = [(_cut(text, width), part) for text, part in items]
     kept = max(0, current - _DONE_KEPT)
     last = len(items) - 1
     spans = [
@@ -122,10 +126,9 @@ def wrap(items: Sequence[Item], current: int, width: int, rows: int) -> list[Row
     for start, end in spans:
         before, after = [(_CUT, "join")] * (start > 0), [(_CUT, "join")] * (end < last)
         found = _fill([*before, *items[start : end + 1], *after], width)
-        if found is not None and len(found) <= rows:
+        if len(found) <= rows:
             return found
-    text, part = items[current]
-    return [[(set_cell_size(text, width - 1).rstrip() + _CUT, part)]]
+    return [[items[current]]]
 
 
 def _done(phase: BootPhase) -> Item:
@@ -147,6 +150,10 @@ def _unfinished(phase: BootPhase, state: str, now_s: float | None, expected: Map
     return " ".join(part for part in ("▸", name, elapsed, about, progress) if part), "current"
 
 
+def _coming(name: str, seconds: float) -> Item:
+    return ("· ready" if name == "ready" else f"· {plain(name)} ~{seconds:.0f}"), "todo"
+
+
 def _to_come(phases: Sequence[BootPhase], expected: Mapping[str, float]) -> list[str]:
     """Expected phases after the last one entered; earlier ones that are missing were skipped."""
     names = list(expected)
@@ -155,14 +162,16 @@ def _to_come(phases: Sequence[BootPhase], expected: Mapping[str, float]) -> list
     return names[reached + 1 :]
 
 
-def _fill(items: Sequence[Item], width: int) -> list[Row] | None:
-    """Rows filled from the left, broken between items; None when an item is wider than a row."""
+def _cut(text: str, width: int) -> str:
+    return text if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip() + _CUT
+
+
+def _fill(items: Sequence[Item], width: int) -> list[Row]:
+    """Rows filled from the left, broken between items."""
     rows: list[Row] = []
     used = width
     for item in items:
         size = cell_len(item[0])
-        if size > width:
-            return None
         if used + len(_JOIN) + size > width:
             rows.append([item])
             used = size

@@ -1,0 +1,43 @@
+"""A question with named answers. Enter takes none: only the letter that stands there does anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+Answer = tuple[str, str, str]  # key, value, text
+
+
+class AskScreen(ModalScreen[str]):
+    """Gives the value of the answer, "" for escape or any other key."""
+
+    DEFAULT_CSS = """
+    AskScreen { align: center middle; }
+    AskScreen > Vertical { width: 64; max-width: 95%; height: auto; border: thick $warning;
+        background: $surface; padding: 1 2; }
+    AskScreen Static { width: 1fr; height: auto; }
+    """
+
+    def __init__(self, title: str, question: str, answers: Sequence[Answer]) -> None:
+        super().__init__()
+        self._title = title
+        self._question = question
+        self._answers = {key: (value, text) for key, value, text in answers}
+
+    def compose(self) -> ComposeResult:
+        with Vertical() as box:
+            box.border_title = self._title
+            rows = [f"  {key}  {text}" for key, (_, text) in self._answers.items()]
+            text = "\n".join([self._question, "", *rows, "  any other key: go back"])
+            yield Static(text, markup=False)
+
+    def on_key(self, event: events.Key) -> None:
+        """One of the letters, or nothing."""
+        event.stop()
+        event.prevent_default()
+        self.dismiss(self._answers.get(event.key, ("", ""))[0])

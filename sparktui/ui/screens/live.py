@@ -1,0 +1,204 @@
+"""The live screen: one run, booting, serving or being measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
+from textual.widget import Widget
+from textual.widgets import Footer
+
+from sparktui.compare.report import markdown
+from sparktui.rundir import RunDir
+from sparktui.schema.live import Finding
+from sparktui.ui.messages import (
+    EventsArrived,
+    LinkLost,
+    LogArrived,
+    Refused,
+    RunFinished,
+    SnapshotArrived,
+)
+from sparktui.ui.screens import orders
+from sparktui.ui.screens.live_keys import LIVE_KEYS
+from sparktui.ui.screens.ordering import OrderingScreen
+from sparktui.ui.screens.panes import CHARTS, TILES, show_acceptance, show_charts, show_tiles
+from sparktui.ui.screens.text import TextScreen
+from sparktui.ui.widgets.ab_panel import AbPanel, summary
+from sparktui.ui.widgets.acceptance import AcceptanceBars
+from sparktui.ui.widgets.chart import Chart
+from sparktui.ui.widgets.findings import FindingsPane, finding_text
+from sparktui.ui.widgets.header import RunHeader
+from sparktui.ui.widgets.log_view import LogView
+from sparktui.ui.widgets.phases import Phases
+from sparktui.ui.widgets.tile import Tile
+
+
+class LiveScreen(OrderingScreen):
+    """Panes 1 to 6: tiles, charts, acceptance, findings, log, A/B."""
+
+    BINDINGS = [Binding(*key) if isinstance(key, tuple) else key for key in LIVE_KEYS]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]
+    CSS_PATH = "live.tcss"
+
+    def __init__(self, run: RunDir) -> None:
+        super().__init__(run)
+        self.held = False
+        self._panel_hidden = False
+        self._tiles = {name: Tile(label, id=f"tile-{name}") for name, label in TILES}
+        self._charts = {name: Chart(label, id=f"chart-{name}") for name, label in CHARTS}
+        self._header, self._phases = RunHeader(), Phases()
+        self._bars, self._findings = AcceptanceBars(), FindingsPane()
+        self._log, self._panel = LogView(), AbPanel()
+
+    def compose(self) -> ComposeResult:
+        yield self._header
+        yield self._phases
+        yield Horizontal(*self._tiles.values(), id="tiles")
+        yield self._panel
+        with Horizontal(id="middle"):
+            yield Vertical(*self._charts.values(), id="charts")
+            yield self._bars
+        with Horizontal(id="bottom"):
+            yield self._log
+            yield self._findings
+        yield self.slider
+        yield Footer()
+
+    def on_mount(self) -> None:
+        self.slider.configure(self.plan.arms[self.plan.first].max_num_seqs)
+        self._log.focus()
+        self.set_class(True, "-booting")
+        self._panel.display = False
+        self.run_worker(self.follower.run(), name="follower", exclusive=True, exit_on_error=False)
+
+    # what arrives
+
+    def on_snapshot_arrived(self, message: SnapshotArrived) -> None:
+        self.model.take_snapshot(message.snapshot)
+        self.show_all()
+
+    def on_events_arrived(self, message: EventsArrived) -> None:
+        for event in message.events:
+            self.model.take_event(event)
+            if "begun" in event.data or "report" in event.data:
+                self._panel_hidden = False
+            if "report" in event.data:
+                self.held = False
+                self.notify(summary(self.model.report), title="Verdict", markup=False, timeout=15)
+        self._log.mark(self.model.current_findings())
+        self.show_all()
+
+    def on_log_arrived(self, message: LogArrived) -> None:
+        self._log.extend(message.first, message.lines)
+
+    def on_run_finished(self, message: RunFinished) -> None:
+        self.model.finished = message.finished
+        self.held = False
+        if self.quit_when_over:
+            self.app.exit(0)
+            return
+        if self.relaunch_when_over:
+            self.spark.relaunch(self.run)
+            return
+        if message.finished.state == "failed":
+            self.notify(message.finished.reason, title="Failed", severity="error", markup=False, timeout=30)
+        self.show_all()
+
+    def on_link_lost(self, message: LinkLost) -> None:
+        self.model.lost = message.why
+        self.notify(message.why, title="No connection", severity="error", markup=False)
+        self.show_all()
+
+    def on_refused(self, message: Refused) -> None:
+        self.notify(message.why, severity="warning", markup=False)
+
+    def show_all(self) -> None:
+        """Every pane from the model, unless the display is held."""
+        self._header.show(self.model, self.follower.number)
+        if self.held or not self.is_mounted:
+            return
+        snapshot = self.model.snapshot
+        with self.app.batch_update():
+            state = snapshot.server.state if snapshot else "booting"
+            over = self.model.finished is not None
+            self.set_class(state == "booting" or (over and not self.model.cells), "-booting")
+            show_tiles(self._tiles, self.model)
+            show_charts(self._charts, self.model)
+            show_acceptance(self._bars, self.model)
+            self._findings.show(self.model.current_findings(), self.model.dismissed)
+            self._panel.show(self.model)
+            experiment = snapshot.experiment if snapshot else None
+            self._panel.display = not self._panel_hidden and bool(experiment or self.model.report)
+            if snapshot is not None:
+                shown = self.model.finished.state if self.model.finished else snapshot.server.state
+                self._phases.show(snapshot.phases, state=shown, now_s=snapshot.t - snapshot.server.since)
+                locked = "locked: measuring" if experiment else orders.refusal(snapshot, self.follower.number)
+                load = snapshot.load
+                self.slider.show(load.asked, load.in_flight, snapshot.figures.running, locked=locked)
+
+    def action_hold(self) -> None:
+        """Hold the display; sampling goes on."""
+        self.held = not self.held
+        self.notify("display held: space goes on" if self.held else "display goes on", timeout=3)
+
+    def action_pane(self, number: int) -> None:
+        """Maximise a pane, or go back."""
+        panes: tuple[Widget, ...] = (
+            self.query_one("#tiles"), self.query_one("#charts"), self._bars,
+            self._findings, self._log, self._panel,
+        )  # fmt: skip
+        pane = panes[number - 1]
+        if self.maximized is pane:
+            self.minimize()
+        elif pane.display:
+            self.maximize(pane, container=False)
+
+    def action_back(self) -> None:
+        """Out of a maximised pane, else hide the A/B panel."""
+        if self.maximized is not None:
+            self.minimize()
+        else:
+            self._panel_hidden = not self._panel_hidden
+            self.show_all()
+
+    async def action_log(self, action: str) -> None:
+        """A key of the log, from anywhere on the screen."""
+        await self._log.run_action(action)
+
+    def _open_finding(self, finding: Finding) -> None:
+        text = "\n".join(finding_text(finding, 92))
+        self.app.push_screen(TextScreen(f"log line {finding.line}", text))
+
+    @on(LogView.FindingOpened)
+    @on(FindingsPane.Opened)
+    def _finding_opened(self, message: LogView.FindingOpened | FindingsPane.Opened) -> None:
+        self._open_finding(message.finding)
+
+    @on(FindingsPane.Selected)
+    def _finding_selected(self, message: FindingsPane.Selected) -> None:
+        self._log.reveal(message.finding.line)
+
+    @on(FindingsPane.Dismissed)
+    def _finding_dismissed(self, message: FindingsPane.Dismissed) -> None:
+        self.model.dismissed.add(message.finding.id)
+        self.show_all()
+
+    def action_copy(self) -> None:
+        """The verdict if there is one, else what the log shows."""
+        report = self.model.report
+        self.app.copy_to_clipboard(markdown(report) if report else self._log.copy_text())
+        self.notify("copied", timeout=3)
+
+    def action_export(self) -> None:
+        """The report as Markdown in the working folder."""
+        if self.model.report is None:
+            self.notify("no report yet", severity="warning")
+            return
+        path = Path.cwd() / f"{self.run.id}.md"
+        path.write_text(markdown(self.model.report), "utf-8")
+        self.notify(str(path), title="Written", markup=False)

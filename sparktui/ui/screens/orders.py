@@ -1,0 +1,92 @@
+"""What the user may order on the live screen: sheets and questions first, then an intent to the host."""
+
+from __future__ import annotations
+
+from sparktui.schema.launch import LaunchSpec
+from sparktui.schema.live import Snapshot
+from sparktui.ui.format import clock
+from sparktui.ui.screens.sheet import Sheet
+
+
+def other_arm(arms: tuple[LaunchSpec, ...], variant: str) -> tuple[int, int] | None:
+    """A and B for the A/B key: speculation off against the variant that serves (or the first that
+    speculates); None when the run has no such pair."""
+    off = next((i for i, arm in enumerate(arms) if not arm.speculating), None)
+    current = next((i for i, arm in enumerate(arms) if arm.variant == variant), None)
+    if off is None:
+        return None
+    if current is not None and arms[current].speculating:
+        return off, current
+    on = next((i for i, arm in enumerate(arms) if arm.speculating), None)
+    return None if on is None else (off, on)
+
+
+def refusal(snapshot: Snapshot | None, number: int | None) -> str:
+    """Why a server or load key is off; empty when it works."""
+    if snapshot is None:
+        return "not connected yet"
+    driver = snapshot.driver
+    if driver is not None and driver.client != number:
+        return f"driven from {driver.label} since {clock(driver.since)}: D takes over"
+    return ""
+
+
+def others_there(snapshot: Snapshot) -> int:
+    """Requests on the server above ours."""
+    figures = snapshot.figures
+    there = (figures.running or 0) + (figures.waiting or 0)
+    return max(0, there - max(snapshot.load.asked, snapshot.load.in_flight))
+
+
+def loads_of(snapshot: Snapshot) -> tuple[int, ...]:
+    """One stream, and the slider's stop."""
+    return tuple(sorted({1, max(1, snapshot.load.asked)}))
+
+
+def ab_sheet(
+    snapshot: Snapshot,
+    arms: tuple[LaunchSpec, LaunchSpec],
+    loads: tuple[int, ...],
+    minutes: float | None,
+    typed: bool,
+) -> Sheet:
+    """The sheet of `a`. ``typed``: the key came inside typing, so nothing starts by itself."""
+    a, b = arms
+    serving = snapshot.server.variant
+    first, second = (a, b) if b.variant != serving else (b, a)
+    lines = (
+        f"A  {a.variant}   B  {b.variant}   at {', '.join(f'c={load}' for load in loads)}",
+        "",
+        f"First {first.variant} is measured"
+        + (" as it runs now." if first.variant == serving else " after a restart."),
+        f"Then the server stops, boots as {second.variant}, and is measured again.",
+        f"Afterwards {serving} serves again: one more boot.",
+        "",
+        _who(snapshot),
+        "Expected: "
+        + ("unknown, no earlier boot to go by." if minutes is None else f"about {minutes:.0f} min."),
+        "One start each proves differences above roughly 6 %; the verdict is provisional.",
+    )
+    return _guarded("A/B", lines, snapshot, typed)
+
+
+def switch_sheet(snapshot: Snapshot, target: LaunchSpec, typed: bool) -> Sheet:
+    """The sheet of `s` and `v`."""
+    lines = (
+        f"The server stops and boots as {target.variant}, and goes on serving so.",
+        "",
+        _who(snapshot),
+    )
+    return _guarded(f"Switch to {target.variant}", lines, snapshot, typed)
+
+
+def _who(snapshot: Snapshot) -> str:
+    others = others_there(snapshot)
+    return f"▲ {others} requests of others are on it now." if others else "Nobody else uses it now."
+
+
+def _guarded(title: str, lines: tuple[str, ...], snapshot: Snapshot, typed: bool) -> Sheet:
+    why = (
+        "Others use the server." if others_there(snapshot) else "That came like typed text." if typed else ""
+    )
+    return Sheet(title, lines, not why, why)

@@ -1,0 +1,81 @@
+"""The top line: which run, its state in words, and what must not be overlooked."""
+
+from __future__ import annotations
+
+from rich.text import Text
+from textual.widgets import Static
+
+from sparktui.schema.live import Snapshot
+from sparktui.ui.format import clock, duration
+from sparktui.ui.model import RunModel
+
+_STATES = {
+    "idle": ("·", "dim"),
+    "booting": ("▸", "bold yellow"),
+    "ready": ("●", "bold green"),
+    "stopping": ("▾", "yellow"),
+    "stopped": ("■", "bold"),
+    "failed": ("✖", "bold red"),
+    "lost": ("?", "bold red"),
+}
+
+
+class RunHeader(Static):
+    """One row."""
+
+    DEFAULT_CSS = """
+    RunHeader { height: 1; background: $panel; color: $foreground; padding: 0 1; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__("", id=id, markup=False)
+        self._shown = ""
+
+    def show(self, model: RunModel, number: int | None) -> None:
+        """The state of ``model``; ``number`` is this terminal's, to know whether it drives."""
+        text = header_text(model, number)
+        if text.plain != self._shown:
+            self._shown = text.plain
+            self.update(text, layout=False)
+
+
+def header_text(model: RunModel, number: int | None) -> Text:
+    """Run, state, port, speculation, warnings, driver: what fits, in this order."""
+    text = Text(no_wrap=True, overflow="ellipsis")
+    text.append("sparktui ▸ ", "dim")
+    text.append(model.run_id or "…", "bold")
+    snapshot = model.snapshot
+    if model.finished is not None:
+        mark, style = _STATES["failed" if model.finished.state == "failed" else "stopped"]
+        text.append(f"  {mark} {model.finished.state.upper()}", style)
+        return text
+    if model.lost:
+        text.append("  ? NO CONNECTION ", "bold red")
+        return text
+    if snapshot is None:
+        return text
+    _append_server(text, snapshot)
+    warnings = model.warnings()
+    if warnings:
+        text.append(f"  {len(warnings)} ▲", "bold yellow")
+        worst = next((f for f in warnings if f.id.startswith("cg-")), None)
+        if worst is not None:
+            text.append(" CUDA graphs downgraded", "bold yellow")
+    driver = snapshot.driver
+    if driver is not None and driver.client != number:
+        text.append(f"  driven from {driver.label} since {clock(driver.since)}", "magenta")
+    return text
+
+
+def _append_server(text: Text, snapshot: Snapshot) -> None:
+    server = snapshot.server
+    mark, style = _STATES[server.state]
+    age = max(0.0, snapshot.t - server.since)
+    text.append(f"  {mark} {server.state.upper()} {duration(age)}", style)
+    if server.variant:
+        text.append(f"  {server.variant}")
+        text.append(" SPEC ON" if server.speculating else " SPEC OFF", "bold" if server.speculating else "")
+    if server.url:
+        text.append(f"  :{server.url.rpartition(':')[2]}", "dim")
+    if server.pid is not None:
+        text.append(f" pid {server.pid}", "dim")

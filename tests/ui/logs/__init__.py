@@ -1,0 +1,1 @@
+"""Log, findings and load slider."""

@@ -1,0 +1,99 @@
+"""One widget in an app: what it tells and what stands on the screen."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import cache
+
+from rich.style import Style
+from textual.app import App, ComposeResult
+from textual.message import Message
+from textual.pilot import Pilot
+from textual.widget import Widget
+
+from sparktui.schema.live import Finding
+from tests.bootlog.logs import log_lines, read_log
+
+W1 = "0.24.0-h200/boot_fi_ngram.log"  # CUDA graphs degraded to PIECEWISE, on line 34
+FOREIGN = ("[/x] y", "[red]no[/red]", "[EngineCore] in", "\x1b[31mESC\x1b[0m \x07bell", "[/]")
+
+
+class One(App[None]):
+    """An app with this widget and nothing else."""
+
+    def __init__(self, widget: Widget) -> None:
+        super().__init__()
+        self._widget = widget
+
+    def compose(self) -> ComposeResult:
+        yield self._widget
+
+
+@dataclass
+class Look:
+    """Hands and eyes on a running app."""
+
+    pilot: Pilot[None]
+    heard: list[Message] = field(default_factory=list)
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    def told(self) -> list[Message]:
+        """Messages of the project's own widgets since the last time asked, once each."""
+        own = [
+            m
+            for m in self.heard
+            if type(m).__module__.startswith("sparktui") and "Lines" not in repr(type(m))
+        ]
+        self.heard.clear()
+        return [m for i, m in enumerate(own) if all(m is not other for other in own[:i])]
+
+    def rows(self) -> list[str]:
+        """The screen, a string a row."""
+        return ["".join(text for text, _ in row) for row in self.cells()]
+
+    def cells(self) -> list[list[tuple[str, Style]]]:
+        """The screen's pieces with their styles."""
+        rows = self.pilot.app.screen._compositor.render_strips()
+        return [[(text, style or Style()) for text, style, _ in row] for row in rows]
+
+    def row_with(self, text: str) -> str:
+        """The only row that has this text."""
+        (found,) = [row for row in self.rows() if text in row]
+        return found
+
+    def styles_of(self, text: str) -> list[Style]:
+        """Styles of the pieces of the only row that has this text, the border left out."""
+        (found,) = [row for row in self.cells() if text in "".join(piece for piece, _ in row)]
+        return [style for piece, style in found if piece.strip("│╭╮╰╯─")]
+
+
+@asynccontextmanager
+async def looking(widget: Widget, size: tuple[int, int] = (80, 24)) -> AsyncIterator[Look]:
+    """The widget, running and focused."""
+    heard: list[Message] = []
+    async with One(widget).run_test(size=size, message_hook=heard.append) as pilot:
+        widget.focus()
+        await pilot.pause()
+        heard.clear()
+        yield Look(pilot, heard)
+
+
+@cache
+def w1_lines() -> tuple[str, ...]:
+    return tuple(line.text for line in log_lines(W1))
+
+
+@cache
+def w1_findings() -> tuple[Finding, ...]:
+    return read_log(W1).findings
+
+
+def w1_finding() -> Finding:
+    """The line that W1's author read past twice."""
+    (found,) = [f for f in w1_findings() if "setting cudagraph_mode=PIECEWISE" in f.text]
+    return found

@@ -15,7 +15,7 @@ from sparktui.host import experiment as ex
 from sparktui.host.experiment import Experiment
 from sparktui.host.journal import Journal
 from sparktui.host.loader import LoadGone
-from sparktui.host.measure import PROMPTS_PER_LOAD, Bench, Unmeasurable, Void
+from sparktui.host.measure import Bench, Unmeasurable, Void
 from sparktui.host.owner import BootFailed
 from sparktui.host.rig import Rig
 from sparktui.rundir import RunDir, write_atomically
@@ -138,8 +138,8 @@ class AbRun:
     async def _warm_up(self) -> Experiment:
         self._say(f"c={self.state.concurrency}: warm-up")
         bench = self._new_bench()
-        first = self.state.load * PROMPTS_PER_LOAD
-        await bench.warm_up(self.state.concurrency, self._plan.load.ignore_eos, first)
+        e = self.state
+        await bench.warm_up(e.concurrency, self._plan.load.ignore_eos, e.first_prompt)
         for note in bench.notes:
             self._journal.add("note", note, "warning")
         return ex.warmed_up(self.state)

@@ -18,6 +18,8 @@ from sparktui.schema.records import Cell
 
 Stage = Literal["boot", "warm-up", "settle", "window", "stop", "end"]
 MAX_VOIDS = 3
+PROMPTS_PER_LOAD = 1_000_000
+_MAX_LOADS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,8 @@ class Experiment:
     loads: tuple[int, ...]
     after: After = "original"
     original: int | None = None  # the arm that served before; None: nothing did
+    serial: int = 1  # of this run's experiments; 0 stands for the load that the user sets
+    resumes: int = 0
     stage: Stage = "boot"
     start: int = 0
     load: int = 0
@@ -50,6 +54,12 @@ class Experiment:
     ending: str = ""  # why it ends before its last start; empty: it doesn't
     boots: tuple[Boot, ...] = ()
     cells: tuple[Cell, ...] = ()
+
+    @property
+    def first_prompt(self) -> int:
+        """Number of the prompt that this load's window begins with: the same in every arm, and none that a
+        server could have seen before in its life, or the prefix cache would decide."""
+        return ((self.serial + 1000 * self.resumes) * _MAX_LOADS + self.load) * PROMPTS_PER_LOAD
 
     @property
     def arm(self) -> int:
@@ -74,12 +84,13 @@ def begin(
     rounds: int,
     after: After = "original",
     original: int | None = None,
+    serial: int = 1,
 ) -> Experiment:
     """Order A B, B A, A B, …: drift falls on both arms alike. B first where it serves already: that saves
     a boot."""
     pair = tuple(arms)[:: -1 if original == arms[-1] else 1]
     order = tuple(arm for i in range(rounds) for arm in (pair if i % 2 == 0 else pair[::-1]))
-    return Experiment(tuple(arms), order, tuple(loads), after, original)
+    return Experiment(tuple(arms), order, tuple(loads), after, original, serial)
 
 
 def serves_after(e: Experiment, winner: int | None) -> int | None:
@@ -151,6 +162,7 @@ def kept_serving(e: Experiment) -> Experiment:
 def resumed(e: Experiment, server_lives: bool) -> Experiment:
     """A new host took over: an interrupted load begins again at its warm-up, an interrupted boot is adopted
     or begun again; a server that died unwatched while it was measured ends it all with what there is."""
+    e = dataclasses.replace(e, resumes=e.resumes + 1)
     if e.stage in ("boot", "stop", "end"):
         return e
     if not server_lives:

@@ -118,7 +118,9 @@ class Host:
                 break
             if isinstance(order, StartExperiment):
                 serving = self._rig.owner.arm
-                await self._experiment(ex.begin(order.arms, order.loads, order.rounds, order.after, serving))
+                serial = 1 + sum("begun" in event.data for event in self._journal.events)
+                begun = ex.begin(order.arms, order.loads, order.rounds, order.after, serving, serial)
+                await self._experiment(begun)
                 if not self._rig.owner.lives:
                     return "" if order.after == "stop" else self._rig.owner.view.reason or "nothing serves"
                 await self._desk.restore_load()

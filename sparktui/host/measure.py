@@ -9,12 +9,12 @@ from typing import Protocol
 
 from sparktui.compare.stats import decode_rate, decode_value, output_value, slope_is_significant
 from sparktui.host.cell import Measured, batch_between
+from sparktui.host.experiment import PROMPTS_PER_LOAD
 from sparktui.host.live import Live
 from sparktui.schema.launch import MeasureSpec
 from sparktui.schema.messages import LoadTarget, LoadTotals
 from sparktui.schema.records import Batch, RequestRow
 
-PROMPTS_PER_LOAD = 1_000_000
 _WARM_UP_PROMPTS = PROMPTS_PER_LOAD // 2  # its own: a prompt seen before is a prefix hit
 _SETTLE_BATCHES = 6
 _JIT_QUIET_S = 2.0

@@ -32,7 +32,8 @@ class SparkApp(App[int]):
     BINDINGS = [
         Binding("question_mark", "help", "Help", id="app.help", tooltip="Keys and definitions"),
         Binding("colon", "command_palette", "Palette", show=False, id="app.palette"),
-        Binding("q,ctrl+q", "ask_quit", "Quit", id="app.quit", tooltip="Asks what becomes of the server"),
+        Binding("q", "ask_quit", "Quit", id="app.quit", tooltip="Asks what becomes of the server"),
+        Binding("ctrl+q", "ask_quit", "Quit", show=False, id="app.quit_too"),
     ]
 
     def __init__(self, backend: Backend, run: RunDir | None = None) -> None:
@@ -40,6 +41,7 @@ class SparkApp(App[int]):
         self.backend = backend
         self._first = run
         self._letters: deque[float] = deque(maxlen=2)
+        self._last_key: events.Key | None = None
         if os.environ.get("SSH_CONNECTION") or os.environ.get("TMUX"):
             self.animation_level = "basic"
 
@@ -50,7 +52,8 @@ class SparkApp(App[int]):
 
     async def on_event(self, event: events.Event) -> None:
         """Note when letters come, to tell typing from commands."""
-        if isinstance(event, events.Key) and event.is_printable:
+        if isinstance(event, events.Key) and event.is_printable and event is not self._last_key:
+            self._last_key = event  # the same one comes again when it bubbles up
             self._letters.append(monotonic())
         await super().on_event(event)
 

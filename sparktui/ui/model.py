@@ -25,7 +25,7 @@ def _ring() -> deque[float | None]:
 class RunModel:
     """One run as its events tell it. Findings belong to the boot of their variant."""
 
-    run_id: str = ""
+    title: str = ""
     snapshot: Snapshot | None = None
     events: list[Event] = field(default_factory=list)
     history: dict[str, deque[float | None]] = field(default_factory=lambda: {s: _ring() for s in SERIES})
@@ -108,10 +108,10 @@ class RunModel:
         asked = self.snapshot.load.asked if self.snapshot else 0
         for cell in reversed(self.cells):
             if cell.variant != self.variant and cell.concurrency == asked and cell.decode_tok_s is not None:
-                return cell.decode_tok_s, f"{cell.variant} {cell.decode_tok_s:.1f}"
+                return cell.decode_tok_s, cell.variant
         for variant, level in self.levels.items():
             if variant != self.variant:
-                return level, f"{variant} {level:.1f}"
+                return level, variant
         return None, ""
 
     def current_findings(self) -> list[Finding]:
@@ -119,6 +119,8 @@ class RunModel:
 
     def only_here(self) -> list[Finding]:
         """Findings of this boot that no other variant's boot had."""
+        if len(self.findings) < 2:
+            return []
         elsewhere = {
             f.id for variant, found in self.findings.items() if variant != self.booting for f in found
         }

@@ -40,7 +40,7 @@ class OrderingScreen(Screen[None]):
         super().__init__()
         self.run = run
         self.plan: Plan = run.plan()
-        self.model = RunModel(run_id=run.id)
+        self.model = RunModel(title=self.plan.profile)
         self.follower = Follower(run, self.post_message)
         self.slider = LoadSlider()
         self.relaunch_when_over = False

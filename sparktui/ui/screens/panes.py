@@ -14,10 +14,10 @@ from sparktui.ui.widgets.tile import Level, Tile
 
 TILES = (
     ("output", "Output"),
-    ("decode", "Decode/stream"),
+    ("decode", "Decode"),
     ("ttft", "TTFT"),
-    ("kv", "KV usage"),
-    ("requests", "Requests"),
+    ("kv", "KV"),
+    ("requests", "Reqs"),
     ("power", "Power"),
 )
 CHARTS = (

@@ -29,7 +29,11 @@ _WIDE = 64  # cells from which the severities stand in a column
 def sorted_findings(findings: Sequence[Finding], dismissed: Collection[str]) -> tuple[Finding, ...]:
     """Those above harmless that are not dismissed (by id), by severity, then line."""
     kept = [f for f in findings if f.severity != "harmless" and f.id not in dismissed]
-    return tuple(sorted(kept, key=lambda f: (SEVERITIES.index(f.severity), f.line)))
+
+    def weight(f: Finding) -> tuple[int, bool, int]:
+        return SEVERITIES.index(f.severity), not f.id.startswith("cg-"), f.line
+
+    return tuple(sorted(kept, key=weight))
 
 
 def heading(findings: Sequence[Finding], dismissed: int) -> str:

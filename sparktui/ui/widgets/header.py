@@ -43,7 +43,7 @@ def header_text(model: RunModel, number: int | None) -> Text:
     """Run, state, port, speculation, warnings, driver: what fits, in this order."""
     text = Text(no_wrap=True, overflow="ellipsis")
     text.append("sparktui ▸ ", "dim")
-    text.append(model.run_id or "…", "bold")
+    text.append(model.title or "…", "bold")
     snapshot = model.snapshot
     if model.finished is not None:
         mark, style = _STATES["failed" if model.finished.state == "failed" else "stopped"]
@@ -61,6 +61,7 @@ def header_text(model: RunModel, number: int | None) -> Text:
         worst = next((f for f in warnings if f.id.startswith("cg-")), None)
         if worst is not None:
             text.append(" CUDA graphs downgraded", "bold yellow")
+    _append_place(text, snapshot)
     driver = snapshot.driver
     if driver is not None and driver.client != number:
         text.append(f"  driven from {driver.label} since {clock(driver.since)}", "magenta")
@@ -75,6 +76,10 @@ def _append_server(text: Text, snapshot: Snapshot) -> None:
     if server.variant:
         text.append(f"  {server.variant}")
         text.append(" SPEC ON" if server.speculating else " SPEC OFF", "bold" if server.speculating else "")
+
+
+def _append_place(text: Text, snapshot: Snapshot) -> None:
+    server = snapshot.server
     if server.url:
         text.append(f"  :{server.url.rpartition(':')[2]}", "dim")
     if server.pid is not None:

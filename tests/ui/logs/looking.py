@@ -9,6 +9,7 @@ from functools import cache
 
 from rich.style import Style
 from textual.app import App, ComposeResult
+from textual.events import MouseScrollDown, MouseScrollUp
 from textual.message import Message
 from textual.pilot import Pilot
 from textual.widget import Widget
@@ -40,6 +41,12 @@ class Look:
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    async def wheel(self, widget: Widget, up: bool) -> None:
+        """One notch over the widget."""
+        event = MouseScrollUp if up else MouseScrollDown
+        widget.post_message(event(widget, 5, 0, 0, 0, 0, False, False, False))
         await self.pilot.pause()
 
     def told(self) -> list[Message]:

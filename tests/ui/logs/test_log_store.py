@@ -126,7 +126,7 @@ def test_access_lines_are_folded_unless_they_failed_or_matter() -> None:
     assert [row.text[-25:] for row in store.rows if "HTTP/1.1" in row.text] == ["500 Internal Server Error"]
     store.show_access = True
     assert len(store.rows) == store.held
-    folded = next(row for row in store.rows if "/metrics" in row.text)
+    folded = next(row for row in store.rows if "GET /metrics HTTP" in row.text)
     store.show_access = False
     assert store.line(folded.number) is None
     store.mark([finding(folded.number)])

@@ -72,15 +72,8 @@ async def test_follow_key_stops_and_resumes() -> None:
 async def test_wheel_ends_following() -> None:
     view = w1_view()
     async with looking(view) as look:
-        await look.pilot._post_mouse_events([_wheel()], view.lines, (5, 5))
-        await look.press()
+        await look.wheel(view.lines, up=True)
         assert view.lines.follow is False
-
-
-def _wheel() -> type:
-    from textual.events import MouseScrollUp
-
-    return MouseScrollUp
 
 
 async def test_top_and_pages() -> None:
@@ -152,15 +145,15 @@ async def test_click_puts_the_cursor_on_a_finding() -> None:
 async def test_find_types_keeps_steps_and_ends() -> None:
     view = w1_view()
     async with looking(view) as look:
-        await look.press("g", "slash", *"PIECEWISE=")
-        assert "/ PIECEWISE=" in look.rows()[-2]
-        hits = [n for n, text in enumerate(w1_lines(), 1) if "piecewise=" in text.lower()]
+        await look.press("g", "slash", *"v1 model runner")
+        assert "/ v1 model runner" in look.rows()[-2]
+        hits = [n for n, text in enumerate(w1_lines(), 1) if "v1 model runner" in text.lower()]
         assert len(hits) > 1
         assert view.lines.cursor == hits[0]
-        assert f"/PIECEWISE=  1 of {len(hits)} found" in look.rows()[-1]
+        assert f"/v1 model runner  1 of {len(hits)} found" in look.rows()[-1]
         await look.press("enter")
         assert view.has_focus
-        assert "/ PIECEWISE=" not in look.rows()[-2]
+        assert "/ v1 model runner" not in look.rows()[-2]
         await look.press("n")
         assert view.lines.cursor == hits[1]
         await look.press("N")
@@ -220,7 +213,7 @@ async def test_long_lines_scroll_sideways_with_the_mark_in_place() -> None:
     async with looking(view) as look:
         await look.press(*["shift+right"] * 6)
         assert look.rows()[1].startswith("│▲ ")
-        assert look.rows()[1].rstrip("│ ").endswith("setting cudagraph_mode=PIECEWISE")
+        assert look.rows()[1].rstrip("│ ").endswith("setting cudagraph_v1 model runnerWISE")
         await look.press(*["shift+left"] * 6)
         assert "18:17:11 WARN" in look.rows()[1]
 
@@ -305,7 +298,7 @@ async def test_selected_text_can_be_copied() -> None:
         await look.press("ctrl+c")
         copied = look.pilot.app.clipboard
         assert copied.startswith("CUDAGraphMode.FULL_AND_PIECEWISE is not supported")
-        assert copied.endswith("setting cudagraph_mode=PIECEWISE\n18:17:11 INFO")
+        assert copied.endswith("setting cudagraph_v1 model runnerWISE\n18:17:11 INFO")
         assert view.copy_text() == copied
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from textual.events import MouseScrollDown, MouseScrollUp
 
 from sparktui.ui.widgets.slider import (
     LABEL,
@@ -62,7 +61,7 @@ def test_track_is_dashed_where_requests_queue(index: int, row: str) -> None:
 
 
 def test_track_marks_what_is_in_force() -> None:
-    assert track(13, (0, 1, 2, 4, 8, 16), 2, None, 4) == "├━━━━●───○─┤".replace("━━━━●", "━━━━●")
+    assert track(13, (0, 1, 2, 4, 8, 16), 2, None, 4) == "├━━━━●───○──┤"
     assert track(5, (0, 1, 2), 2) == "├━━●┤"
     assert "╌" not in track(40, stops_for(None), 3)
 
@@ -160,7 +159,8 @@ async def test_locked_says_why_and_takes_no_keys(why: str) -> None:
         await look.pilot.click(slider, offset=(len(LABEL) + 2, 0))
         await look.press()
         assert wishes(look) == []
-        assert f"8 asked · 8 in flight · ■ {why}" in look.rows()[0] or f"■ {why}" in look.rows()[0]
+        assert "8 asked · " in look.rows()[0]
+        assert f"■ {why}" in look.rows()[0]
         assert "→" not in look.rows()[0]
         slider.show(8, 8, 8)
         await look.press("l")
@@ -210,11 +210,10 @@ async def test_lock_ends_a_drag() -> None:
 async def test_wheel_steps() -> None:
     slider = ready()
     async with looking(slider) as look:
-        await look.pilot._post_mouse_events([MouseScrollUp], slider, (3, 0))
-        await look.press()
+        await look.wheel(slider, up=True)
         assert wishes(look) == [16]
-        await look.pilot._post_mouse_events([MouseScrollDown, MouseScrollDown], slider, (3, 0))
-        await look.press()
+        await look.wheel(slider, up=False)
+        await look.wheel(slider, up=False)
         assert wishes(look)[-1] == 4
 
 

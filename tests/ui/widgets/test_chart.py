@@ -36,7 +36,7 @@ def test_axis_ends_at_a_nice_number(highest: float, top: float) -> None:
 def test_curve_runs_from_bottom_to_top() -> None:
     assert draw([0, 100], 1, 1, 100) == ["⡸"]
     assert draw([0, 0, 100, 100], 2, 2, 100) == [" ⡏", "⣀⠇"]
-    assert draw([100, 0], 1, 1, 100) == ["⣇"]
+    assert draw([100, 0], 1, 1, 100) == ["⢱"]
 
 
 def test_newest_sample_is_at_the_right_edge_and_old_ones_fall_off() -> None:

@@ -16,7 +16,8 @@ LINES = 10_000
 SIZE = (160, 50)
 TEXTS = [
     f"(EngineCore pid=1095) {'WARNING' if n % 50 == 0 else 'INFO'} 11-30 18:17:11 [loggers.py:273] "
-    f"Engine 000: Avg prompt throughput: {n}.3 tokens/s, Avg generation throughput: 132.2 tokens/s, Running: 8 reqs"
+    f"Engine 000: Avg prompt throughput: {n}.3 tokens/s, "
+    f"Avg generation throughput: 132.2 tokens/s, Running: 8 reqs"
     for n in range(LINES)
 ]
 

@@ -149,12 +149,15 @@ def read_events(path: Path) -> list[Event]:
 
 
 def all_runs() -> list[RunDir]:
-    """Every run folder, by name."""
-    try:
-        folders = [p for p in runs_dir().iterdir() if not p.name.startswith(".") and p.is_dir()]
-    except FileNotFoundError:
-        return []
-    return [RunDir(path) for path in sorted(folders, reverse=True)]
+    """Every run folder, the last touched first."""
+    found = []
+    with contextlib.suppress(FileNotFoundError):
+        for path in runs_dir().iterdir():
+            if path.name.startswith("."):
+                continue
+            with contextlib.suppress(FileNotFoundError):  # it vanished meanwhile
+                found.append((path.stat().st_mtime, path))
+    return [RunDir(path) for _, path in sorted(found, reverse=True)]
 
 
 def find_run(name: str) -> RunDir:

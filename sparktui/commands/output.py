@@ -46,7 +46,7 @@ def status_line(snapshot: Snapshot) -> str:
         f"{snapshot.server.state:<8}",
         f"out {_number(figures.output_tok_s)} tok/s",
         f"decode {_number(figures.decode_tok_s)} tok/s/stream",
-        acceptance(figures),
+        acceptance(figures, snapshot.server.speculating),
         f"KV {_percent(figures.kv_usage)}",
         f"TTFT {_number(figures.ttft_ms, 0)} ms",
         f"load {snapshot.load.in_flight}/{snapshot.load.asked}",
@@ -57,10 +57,10 @@ def status_line(snapshot: Snapshot) -> str:
     return " · ".join(parts)
 
 
-def acceptance(figures: Figures) -> str:
+def acceptance(figures: Figures, speculating: bool) -> str:
     """Acceptance by position, or why there is none."""
     if figures.drafted is None:
-        return "spec off"
+        return "accept —" if speculating else "spec off"
     if not figures.drafted:
         return "nothing drafted"
     by = "/".join(f"{share:.0%}" for share in figures.acceptance_by_position)

@@ -15,9 +15,11 @@ from textual.screen import Screen
 from sparktui.rundir import RunDir
 from sparktui.schema.messages import StopRun
 from sparktui.ui.backend import Backend, CannotDo
+from sparktui.ui.follower import Follower
 from sparktui.ui.help import help_text
 from sparktui.ui.screens.ask import AskScreen
 from sparktui.ui.screens.live import LiveScreen
+from sparktui.ui.screens.ordering import Connect
 from sparktui.ui.screens.picker import PickerScreen
 from sparktui.ui.screens.text import TextScreen
 
@@ -36,9 +38,10 @@ class SparkApp(App[int]):
         Binding("ctrl+q", "ask_quit", "Quit", show=False, id="app.quit_too"),
     ]
 
-    def __init__(self, backend: Backend, run: RunDir | None = None) -> None:
+    def __init__(self, backend: Backend, run: RunDir | None = None, connect: Connect = Follower) -> None:
         super().__init__()
         self.backend = backend
+        self._connect = connect
         self._first = run
         self._letters: deque[float] = deque(maxlen=2)
         self._last_key: events.Key | None = None
@@ -66,7 +69,7 @@ class SparkApp(App[int]):
         """The live screen of a run on top of the picker."""
         while len(self.screen_stack) > 2:
             self.pop_screen()
-        self.push_screen(LiveScreen(run))
+        self.push_screen(LiveScreen(run, self._connect))
 
     def action_picker(self) -> None:
         """Back to runs and profiles; the run goes on."""

@@ -43,8 +43,8 @@ def watts(snapshot: Snapshot) -> float | None:
     return sum(known) if known else None
 
 
-def acceptance_state(figures: Figures) -> str:
+def acceptance_state(figures: Figures, speculating: bool) -> str:
     """Why there are no acceptance bars; empty when there are."""
     if figures.drafted is None:
-        return "speculation off"
+        return "not enough data" if speculating else "speculation off"
     return "" if figures.drafted else "nothing drafted"

@@ -100,7 +100,7 @@ def test_a_line_holds_one_line_whatever_the_text() -> None:
     [
         Experiment((0, 1), (0, 1), (1, 8)),
         Experiment(
-            (0, 1), (0, 1, 1, 0), (1, 8, 32), "winner", 1, "window", 2, 1, False, 2, "cancelled",
+            (0, 1), (0, 1, 1, 0), (1, 8, 32), "winner", 1, 3, 2, "window", 2, 1, False, 2, "cancelled",
             (Boot(0, 93.5, "0.27.1", (FINDING,), {"k": [1, {"a": None}]}, (PHASE,), "no memory"), Boot(1)),
             (CELL, CELL),
         ),

@@ -14,6 +14,7 @@ from textual.widgets import Footer
 from sparktui.compare.report import markdown
 from sparktui.rundir import RunDir
 from sparktui.schema.live import Finding
+from sparktui.ui.follower import Follower
 from sparktui.ui.messages import (
     EventsArrived,
     LinkLost,
@@ -24,12 +25,13 @@ from sparktui.ui.messages import (
 )
 from sparktui.ui.screens import orders
 from sparktui.ui.screens.live_keys import LIVE_KEYS
-from sparktui.ui.screens.ordering import OrderingScreen
+from sparktui.ui.screens.ordering import Connect, OrderingScreen
 from sparktui.ui.screens.panes import CHARTS, TILES, show_acceptance, show_charts, show_tiles
 from sparktui.ui.screens.text import TextScreen
 from sparktui.ui.widgets.ab_panel import AbPanel, summary
 from sparktui.ui.widgets.acceptance import AcceptanceBars
 from sparktui.ui.widgets.chart import Chart
+from sparktui.ui.widgets.failure import FailureBox
 from sparktui.ui.widgets.findings import FindingsPane, finding_text
 from sparktui.ui.widgets.header import RunHeader
 from sparktui.ui.widgets.log_view import LogView
@@ -45,20 +47,21 @@ class LiveScreen(OrderingScreen):
     VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]
     CSS_PATH = "live.tcss"
 
-    def __init__(self, run: RunDir) -> None:
-        super().__init__(run)
+    def __init__(self, run: RunDir, connect: Connect = Follower) -> None:
+        super().__init__(run, connect)
         self.held = False
         self._panel_hidden = False
         self._tiles = {name: Tile(label, id=f"tile-{name}") for name, label in TILES}
         self._charts = {name: Chart(label, id=f"chart-{name}") for name, label in CHARTS}
         self._header, self._phases = RunHeader(), Phases()
         self._bars, self._findings = AcceptanceBars(), FindingsPane()
-        self._log, self._panel = LogView(), AbPanel()
+        self._log, self._panel, self._failure = LogView(), AbPanel(), FailureBox()
 
     def compose(self) -> ComposeResult:
         yield self._header
         yield self._phases
         yield Horizontal(*self._tiles.values(), id="tiles")
+        yield self._failure
         yield self._panel
         with Horizontal(id="middle"):
             yield Vertical(*self._charts.values(), id="charts")
@@ -134,6 +137,10 @@ class LiveScreen(OrderingScreen):
             self._panel.show(self.model)
             experiment = snapshot.experiment if snapshot else None
             self._panel.display = not self._panel_hidden and bool(experiment or self.model.report)
+            self.set_class(self._panel.display, "-measuring")
+            self._failure.show(self.model.finished)
+            self.slider.display = not over
+            self.set_class(over, "-over")
             if snapshot is not None:
                 shown = self.model.finished.state if self.model.finished else snapshot.server.state
                 self._phases.show(snapshot.phases, state=shown, now_s=snapshot.t - snapshot.server.since)
@@ -178,6 +185,10 @@ class LiveScreen(OrderingScreen):
     @on(FindingsPane.Opened)
     def _finding_opened(self, message: LogView.FindingOpened | FindingsPane.Opened) -> None:
         self._open_finding(message.finding)
+
+    @on(LogView.FindingSelected)
+    def _line_selected(self, message: LogView.FindingSelected) -> None:
+        self._findings.select(message.finding)
 
     @on(FindingsPane.Selected)
     def _finding_selected(self, message: FindingsPane.Selected) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from textual import on
+from textual.message import Message
 from textual.screen import Screen
 from textual.timer import Timer
 
@@ -29,6 +30,7 @@ from sparktui.ui.widgets.slider import LoadSlider
 if TYPE_CHECKING:
     from sparktui.ui.app import SparkApp
 
+Connect = Callable[[RunDir, Callable[[Message], object]], Follower]
 _DEBOUNCE_S = 0.15
 _WINDOWS = (5, 15, 60)
 
@@ -36,12 +38,12 @@ _WINDOWS = (5, 15, 60)
 class OrderingScreen(Screen[None]):
     """A screen of one run whose keys give orders. What it shows is its subclass's business."""
 
-    def __init__(self, run: RunDir) -> None:
+    def __init__(self, run: RunDir, connect: Connect = Follower) -> None:
         super().__init__()
         self.run = run
         self.plan: Plan = run.plan()
         self.model = RunModel(title=self.plan.profile)
-        self.follower = Follower(run, self.post_message)
+        self.follower = connect(run, self.post_message)
         self.slider = LoadSlider()
         self.relaunch_when_over = False
         self.quit_when_over = False

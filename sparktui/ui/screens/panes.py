@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from sparktui.schema.live import GpuView, Snapshot
+from sparktui.schema.live import Figures, GpuView, Snapshot
 from sparktui.ui.format import NOTHING, acceptance_state, number, percent, watts
 from sparktui.ui.model import RunModel
 from sparktui.ui.widgets.acceptance import AcceptanceBars
@@ -21,10 +21,10 @@ TILES = (
     ("power", "Power"),
 )
 CHARTS = (
-    ("decode", "Decode tok/s per stream"),
-    ("ttft", "TTFT ms"),
-    ("kv", "KV usage %"),
-    ("power", "Power W"),
+    ("decode", "Decode per stream"),
+    ("ttft", "TTFT"),
+    ("kv", "KV usage"),
+    ("power", "Power"),
 )
 _SPARK = 60
 _STALE_S = 3.0
@@ -39,8 +39,7 @@ def show_tiles(tiles: dict[str, Tile], model: RunModel) -> None:
     age = figures.scrape_age_s
     stale: Level = "stale" if age is not None and age > _STALE_S else "normal"
     old = f"{age:.0f} s old" if stale == "stale" and age is not None else ""
-    output = figures.output_tok_s if figures.output_tok_s is not None else figures.client_output_tok_s
-    tiles["output"].show(_with(number(output), "tok/s"), old, _recent(model, "output"), level=stale)
+    _show_output(tiles["output"], model, figures, old)
     tiles["decode"].show(_with(number(figures.decode_tok_s), "tok/s"), "", _recent(model, "decode"))
     server = f"srv {number(figures.server_ttft_ms, 0)}"
     tiles["ttft"].show(_with(number(figures.ttft_ms, 0), "ms"), server, _recent(model, "ttft"))
@@ -50,6 +49,16 @@ def show_tiles(tiles: dict[str, Tile], model: RunModel) -> None:
     level: Level = "warning" if waiting else stale
     tiles["requests"].show(requests, f"{waiting} waiting" if waiting else old, (), level=level)
     tiles["power"].show(_with(number(watts(snapshot), 0), "W"), gpu_detail(snapshot), _recent(model, "power"))
+
+
+def _show_output(tile: Tile, model: RunModel, figures: Figures, old: str) -> None:
+    """The server's count; our own, named so, while the server doesn't tell."""
+    history = _recent(model, "output")
+    if figures.output_tok_s is not None or figures.client_output_tok_s is None:
+        level: Level = "stale" if old else "normal"
+        tile.show(_with(number(figures.output_tok_s), "tok/s"), old, history, level=level)
+    else:
+        tile.show(_with(number(figures.client_output_tok_s), "tok/s"), "ours", history)
 
 
 def show_charts(charts: dict[str, Chart], model: RunModel) -> None:
@@ -74,7 +83,7 @@ def show_acceptance(bars: AcceptanceBars, model: RunModel) -> None:
         shares,
         mean_length=figures.mean_acceptance_length,
         k=len(shares) or None,
-        state=acceptance_state(figures),
+        state=acceptance_state(figures, model.snapshot.server.speculating),
     )
 
 

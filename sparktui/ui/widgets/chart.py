@@ -178,9 +178,10 @@ def chart_titles(
     label: str, values: Sequence[float | None], unit: str, ghost: float | None, ghost_label: str
 ) -> tuple[str, str]:
     """The border's texts: label and newest value, and what the dashes are."""
-    now = figure(values[-1] if values else None)
+    newest = values[-1] if values else None
+    now = f"{figure(newest)} {unit}" if is_known(newest) else NOT_KNOWN
     subtitle = f"{GHOST} {ghost_label} {figure(ghost)}".replace("  ", " ") if is_known(ghost) else ""
-    return f"{label} {now} {unit}".rstrip(), subtitle
+    return f"{label} {now}".rstrip(), subtitle
 
 
 def chart_rows(

@@ -27,7 +27,7 @@ _WIDE = 64  # cells from which the severities stand in a column
 
 
 def sorted_findings(findings: Sequence[Finding], dismissed: Collection[str]) -> tuple[Finding, ...]:
-    """Those above harmless that are not dismissed (by id), by severity, then line."""
+    """Those above harmless that are not dismissed (by id): by severity, CUDA graphs first, by line."""
     kept = [f for f in findings if f.severity != "harmless" and f.id not in dismissed]
 
     def weight(f: Finding) -> tuple[int, bool, int]:
@@ -62,7 +62,7 @@ def finding_row(finding: Finding, width: int, line_width: int = 1, word_width: i
 
 def explanation(finding: Finding, width: int) -> list[str]:
     """Meaning, cost and remedy, wrapped."""
-    told = (("", finding.meaning), ("Costs: ", finding.cost), ("Try: ", finding.remedy))
+    told = (("", finding.meaning), ("Costs: ", finding.cost), ("Do: ", finding.remedy))
     return [line for label, text in told if text for line in _wrapped(label + plain(text), width)]
 
 
@@ -73,7 +73,7 @@ def finding_text(finding: Finding, width: int) -> list[str]:
         ("", finding.text),
         ("Meaning", finding.meaning),
         ("Costs", finding.cost),
-        ("Try", finding.remedy),
+        ("Do", finding.remedy),
         ("Flag", finding.flag),
         ("Rule", finding.id),
     )

@@ -213,7 +213,7 @@ async def test_long_lines_scroll_sideways_with_the_mark_in_place() -> None:
     async with looking(view) as look:
         await look.press(*["shift+right"] * 6)
         assert look.rows()[1].startswith("│▲ ")
-        assert look.rows()[1].rstrip("│ ").endswith("setting cudagraph_v1 model runnerWISE")
+        assert look.rows()[1].rstrip("│ ").endswith("setting cudagraph_mode=PIECEWISE")
         await look.press(*["shift+left"] * 6)
         assert "18:17:11 WARN" in look.rows()[1]
 
@@ -298,7 +298,7 @@ async def test_selected_text_can_be_copied() -> None:
         await look.press("ctrl+c")
         copied = look.pilot.app.clipboard
         assert copied.startswith("CUDAGraphMode.FULL_AND_PIECEWISE is not supported")
-        assert copied.endswith("setting cudagraph_v1 model runnerWISE\n18:17:11 INFO")
+        assert copied.endswith("setting cudagraph_mode=PIECEWISE\n18:17:11 INFO")
         assert view.copy_text() == copied
 
 

@@ -1,0 +1,40 @@
+"""Why a run failed, where nobody can overlook it, and what to do next."""
+
+from __future__ import annotations
+
+from rich.text import Text
+from textual.widgets import Static
+
+from sparktui.schema.messages import Finished
+
+
+class FailureBox(Static):
+    """Hidden unless the run has ended."""
+
+    DEFAULT_CSS = """
+    FailureBox { height: auto; max-height: 8; border: round $error; padding: 0 1; display: none; }
+    FailureBox.quiet { border: round $border-blurred; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__("", markup=False)
+
+    def show(self, finished: Finished | None) -> None:
+        """The reason and the ways on; nothing while the run lives."""
+        self.display = finished is not None
+        if finished is None:
+            return
+        failed = finished.state == "failed"
+        self.set_class(not failed, "quiet")
+        self.border_title = "Failed" if failed else "Over"
+        text = Text()
+        if failed:
+            text.append("✖ ", "bold red")
+            text.append(finished.reason or "for an unknown reason")
+            text.append("\nThe last lines of the log stand below.", "dim")
+        else:
+            text.append(
+                f"The run is over: {finished.state}" + (f", {finished.reason}" if finished.reason else "")
+            )
+        text.append("\nr relaunches · R other runs and profiles · q quits", "dim")
+        self.update(text)

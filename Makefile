@@ -14,7 +14,7 @@ test: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest -m "not real"
+	$(BIN)/pytest -m "not real" -n 2
 
 # a real vLLM 0.32.0 on this machine's CPU: 2.5 GB in ~/.cache/sparktui, some minutes the first time
 vllm-cpu:

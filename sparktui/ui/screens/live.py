@@ -39,6 +39,18 @@ from sparktui.ui.widgets.phases import Phases
 from sparktui.ui.widgets.tile import Tile
 
 
+class Tiles(Horizontal):
+    """Pane 1."""
+
+    ALLOW_MAXIMIZE = True
+
+
+class Charts(Vertical):
+    """Pane 2."""
+
+    ALLOW_MAXIMIZE = True
+
+
 class LiveScreen(OrderingScreen):
     """Panes 1 to 6: tiles, charts, acceptance, findings, log, A/B."""
 
@@ -60,11 +72,11 @@ class LiveScreen(OrderingScreen):
     def compose(self) -> ComposeResult:
         yield self._header
         yield self._phases
-        yield Horizontal(*self._tiles.values(), id="tiles")
+        yield Tiles(*self._tiles.values(), id="tiles")
         yield self._failure
         yield self._panel
         with Horizontal(id="middle"):
-            yield Vertical(*self._charts.values(), id="charts")
+            yield Charts(*self._charts.values(), id="charts")
             yield self._bars
         with Horizontal(id="bottom"):
             yield self._log
@@ -151,6 +163,7 @@ class LiveScreen(OrderingScreen):
     def action_hold(self) -> None:
         """Hold the display; sampling goes on."""
         self.held = not self.held
+        self.show_all()
         self.notify("display held: space goes on" if self.held else "display goes on", timeout=3)
 
     def action_pane(self, number: int) -> None:

@@ -1,0 +1,348 @@
+"""Each key of the live screen: the intent it sends, the state after, the screen."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import pytest
+from textual.pilot import Pilot
+
+from sparktui.schema.live import Driver
+from sparktui.schema.messages import (
+    CancelExperiment,
+    SetLoad,
+    SetWindow,
+    StartExperiment,
+    StopRun,
+    SwitchArm,
+)
+from sparktui.ui.app import SparkApp
+from sparktui.ui.messages import Refused, SnapshotArrived
+from sparktui.ui.screens.ask import AskScreen
+from sparktui.ui.screens.sheet import SheetScreen
+from sparktui.ui.screens.text import TextScreen
+from tests.ui.canned import IDLE, LOADED, FakeBackend, experiment, snapshot
+from tests.ui.conftest import arrive, follower, live
+from tests.ui.screen_text import screen_text
+
+
+async def until(pilot: Pilot[int], condition: Callable[[], bool]) -> None:
+    """Let the app work until this is so."""
+    for _ in range(200):
+        if condition():
+            return
+        await pilot.pause(0.02)
+    raise AssertionError("not within 4 s")
+
+
+class Hands:
+    """Presses keys on a loaded live screen."""
+
+    def __init__(self, app: SparkApp, pilot: Pilot[int]) -> None:
+        self.app = app
+        self.pilot = pilot
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    async def after_debounce(self) -> None:
+        """Until the slider's rest of 0.15 s is over and its intent has gone."""
+        await self.pilot.pause(0.3)
+
+    @property
+    def sent(self) -> list[object]:
+        return follower(self.app).sent
+
+    @property
+    def top(self) -> object:
+        """The screen on top."""
+        return self.app.screen
+
+    @property
+    def on_live(self) -> bool:
+        """Whether nothing lies on top of the live screen."""
+        return self.app.screen is live(self.app)
+
+    @property
+    def text(self) -> str:
+        return screen_text(self.app)
+
+
+@pytest.fixture
+async def hands(app: SparkApp):  # type: ignore[no-untyped-def]
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        arrive(app)
+        await pilot.pause()
+        yield Hands(app, pilot)
+
+
+async def test_a_opens_the_sheet_and_y_starts(hands: Hands) -> None:
+    await hands.press("a")
+    assert isinstance(hands.top, SheetScreen)
+    assert "Starts in 5 s." in hands.text
+    assert hands.sent == []
+    await hands.press("y")
+    assert hands.sent == [StartExperiment((0, 1), (1, 8))]
+
+
+async def test_the_sheet_starts_by_itself_after_five_seconds(hands: Hands) -> None:
+    await hands.press("a")
+    sheet = hands.top
+    assert isinstance(sheet, SheetScreen)
+    for left in (4, 3, 2, 1):
+        sheet.tick()
+        await hands.pilot.pause()
+        assert f"Starts in {left} s." in hands.text
+    assert hands.sent == []
+    sheet.tick()
+    await hands.pilot.pause()
+    assert hands.sent == [StartExperiment((0, 1), (1, 8))]
+
+
+@pytest.mark.parametrize("key", ["n", "escape", "enter", "q", "x", "space"])
+async def test_any_other_key_cancels_the_sheet_and_does_nothing_else(hands: Hands, key: str) -> None:
+    await hands.press("a", key)
+    assert hands.on_live
+    assert hands.sent == []
+
+
+async def test_the_sheet_waits_when_others_use_the_server(hands: Hands) -> None:
+    busy = dataclasses.replace(LOADED, running=11)
+    live(hands.app).on_snapshot_arrived(SnapshotArrived(snapshot(7, figures=busy)))
+    await hands.press("a")
+    assert "▲ 3 requests of others are on it now." in hands.text
+    assert "Others use the server.   y starts" in hands.text
+    sheet = hands.top
+    assert isinstance(sheet, SheetScreen)
+    await hands.press("escape")
+    assert hands.sent == []
+
+
+async def test_s_switches_to_the_other_arm(hands: Hands) -> None:
+    await hands.press("s")
+    assert "boots as off" in hands.text
+    await hands.press("y")
+    assert hands.sent == [SwitchArm(0)]
+
+
+async def test_v_chooses_a_variant(hands: Hands) -> None:
+    await hands.press("v")
+    assert isinstance(hands.top, AskScreen)
+    await hands.press("1", "y")
+    assert hands.sent == [SwitchArm(0)]
+
+
+@pytest.mark.parametrize(
+    ("key", "load"), [("l", 16), ("h", 4), ("right", 16), ("left", 4), ("0", 0)], ids=str
+)
+async def test_load_keys(hands: Hands, key: str, load: int) -> None:
+    await hands.press(key)
+    await hands.after_debounce()
+    assert hands.sent == [SetLoad(load)]
+
+
+async def test_a_burst_of_load_keys_is_one_intent(hands: Hands) -> None:
+    await hands.press("l", "l", "h", "l")
+    await hands.after_debounce()
+    assert hands.sent == [SetLoad(32)]
+
+
+async def test_space_holds_the_display_and_goes_on(hands: Hands) -> None:
+    await hands.press("space")
+    newer = dataclasses.replace(LOADED, output_tok_s=999.0)
+    live(hands.app).on_snapshot_arrived(SnapshotArrived(snapshot(8, figures=newer)))
+    await hands.pilot.pause()
+    assert "999" not in hands.text
+    assert list(live(hands.app).model.history["output"])[-1] == 999.0  # sampling goes on
+    await hands.press("space")
+    assert "999 tok/s" in hands.text
+
+
+async def test_t_asks_for_the_next_window(hands: Hands) -> None:
+    await hands.press("t")
+    assert hands.sent == [SetWindow(15)]
+
+
+@pytest.mark.parametrize(("key", "title"), [("2", "Decode per stream"), ("5", "Boot & server log")])
+async def test_numbers_maximise_a_pane_and_escape_goes_back(hands: Hands, key: str, title: str) -> None:
+    await hands.press(key)
+    assert live(hands.app).maximized is not None
+    assert title in hands.text
+    assert "Load ├" not in hands.text
+    await hands.press("escape")
+    assert live(hands.app).maximized is None
+    assert "Load ├" in hands.text
+
+
+async def test_slash_finds_from_anywhere(hands: Hands) -> None:
+    live(hands.app).set_focus(None)
+    await hands.press("slash", *"piecewise", "enter")
+    assert live(hands.app)._log.lines.sought == "piecewise"
+    assert "PIECEWISE" in hands.text
+
+
+async def test_brackets_go_from_finding_to_finding_and_enter_opens(hands: Hands) -> None:
+    await hands.press("g", "right_square_bracket")
+    cursor = live(hands.app)._log.lines.cursor
+    assert cursor is not None
+    await hands.press("right_square_bracket")
+    assert (live(hands.app)._log.lines.cursor or 0) > cursor
+    await hands.press("enter")
+    assert isinstance(hands.top, TextScreen)
+    await hands.press("escape")
+    assert hands.on_live
+
+
+async def test_d_dismisses_and_the_header_forgets(hands: Hands) -> None:
+    assert "CUDA graphs downgraded" in hands.text
+    live(hands.app)._findings.focus()
+    await hands.press("d")
+    assert live(hands.app).model.dismissed
+    assert "CUDA graphs downgraded" not in hands.text.splitlines()[0]
+
+
+async def test_x_asks_and_only_y_stops(hands: Hands) -> None:
+    await hands.press("x")
+    assert "Stop the server?" in hands.text
+    await hands.press("enter")
+    assert hands.sent == []
+    await hands.press("x", "y")
+    assert hands.sent == [StopRun()]
+
+
+async def test_X_cuts_and_during_an_experiment_cancels(hands: Hands) -> None:
+    await hands.press("X")
+    assert hands.sent == [SetLoad(8, cut=True)]
+    hands.sent.clear()
+    live(hands.app).on_snapshot_arrived(SnapshotArrived(snapshot(9, experiment=experiment("window", "on"))))
+    await hands.pilot.pause()
+    await hands.press("X", "y")
+    assert hands.sent == [CancelExperiment()]
+
+
+async def test_escape_hides_and_shows_the_ab_panel(hands: Hands) -> None:
+    live(hands.app).on_snapshot_arrived(SnapshotArrived(snapshot(9, experiment=experiment("window", "on"))))
+    await hands.pilot.pause()
+    assert "[1/2] on c=1 window" in hands.text
+    await hands.press("escape")
+    assert "[1/2] on c=1 window" not in hands.text
+    await hands.press("escape")
+    assert "[1/2] on c=1 window" in hands.text
+
+
+async def test_question_mark_shows_keys_and_definitions(hands: Hands) -> None:
+    await hands.press("question_mark")
+    assert isinstance(hands.top, TextScreen)
+    assert "never since boot" in hands.text
+    await hands.press("escape")
+    assert hands.on_live
+
+
+async def test_colon_opens_the_palette(hands: Hands) -> None:
+    await hands.press("colon")
+    assert "CommandPalette" in type(hands.top).__name__
+
+
+@pytest.mark.parametrize("key", ["q", "ctrl+q"])
+async def test_quit_asks_whichever_way(hands: Hands, key: str) -> None:
+    await hands.press(key)
+    assert isinstance(hands.top, AskScreen)
+    assert "leave it running" in hands.text
+    await hands.press("z")
+    assert hands.on_live
+    await hands.press(key, "l")
+    assert hands.app.return_code == 0
+    assert hands.sent == []
+
+
+async def test_the_palettes_quit_asks_too(hands: Hands) -> None:
+    await hands.app.action_quit()
+    await hands.pilot.pause()
+    assert isinstance(hands.top, AskScreen)
+
+
+async def test_quit_and_stop_waits_for_the_end(hands: Hands) -> None:
+    await hands.press("q", "s")
+    assert hands.sent == [StopRun()]
+    assert hands.app.return_code is None
+
+
+async def test_r_asks_then_stops_then_relaunches(hands: Hands) -> None:
+    await hands.press("r", "y")
+    assert hands.sent == [StopRun("relaunched")]
+    assert live(hands.app).relaunch_when_over
+
+
+@pytest.mark.parametrize("typed", ["cat x", "ls", "ls\n", "rm -rf /\n", "exit\n", "sudo halt\n"])
+async def test_typing_into_the_wrong_window_stops_nothing(hands: Hands, typed: str) -> None:
+    await hands.press(*("enter" if c == "\n" else "space" if c == " " else c for c in typed))
+    if isinstance(hands.top, SheetScreen):
+        assert "Starts in" not in hands.text  # it waits for y: nothing starts by itself
+        await hands.press("escape")
+    await hands.after_debounce()
+    stopping = (StopRun, SwitchArm, StartExperiment, CancelExperiment)
+    assert not [intent for intent in hands.sent if isinstance(intent, stopping)]
+
+
+async def test_another_driver_has_the_keys_and_taking_over_asks(hands: Hands) -> None:
+    other = Driver(9, "pts/3", 1_796_061_720.0)
+    live(hands.app).on_snapshot_arrived(SnapshotArrived(snapshot(9, driver=other)))
+    await hands.pilot.pause()
+    assert "driven from pts/3 since 18:02" in hands.text
+    await hands.press("l", "a", "x", "0")
+    assert hands.on_live
+    assert hands.sent == []
+    await hands.press("D")
+    assert "Take over?" in hands.text
+    await hands.press("y")
+    assert follower(hands.app).took_over == 1
+
+
+async def test_a_refusal_of_the_host_is_shown(hands: Hands) -> None:
+    live(hands.app).post_message(Refused("[/x] the load is locked while an A/B measures"))
+    await hands.pilot.pause()
+    assert any("[/x] the load is locked" in note.message for note in hands.app._notifications)
+
+
+async def test_picker_keys(picker_app: SparkApp, backend: FakeBackend) -> None:
+    async with picker_app.run_test(size=(120, 40)) as pilot:
+        await picker_app.workers.wait_for_complete()
+        await pilot.pause()
+        text = screen_text(picker_app)
+        assert "[/x] someone's model" in text
+        await pilot.press("slash", *"nemotron", "enter")
+        await pilot.pause()
+        assert "someone's" not in screen_text(picker_app)
+        await pilot.press("down", "v", "3")
+        await until(pilot, lambda: len(picker_app.screen_stack) == 3)
+        assert backend.opened == [("p/nemotron.yaml", "k2")]
+        assert live(picker_app)
+
+
+async def test_a_broken_profile_is_said_and_the_rest_stays_usable(
+    picker_app: SparkApp, backend: FakeBackend
+) -> None:
+    async with picker_app.run_test(size=(120, 40)) as pilot:
+        await picker_app.workers.wait_for_complete()
+        await pilot.press(*["down"] * 6, "enter")
+        await until(pilot, lambda: bool(picker_app._notifications))
+        assert any("[/x] broken" in note.message for note in picker_app._notifications)
+        await pilot.press(*["up"] * 6, "enter")
+        await until(pilot, lambda: len(picker_app.screen_stack) == 3)
+        assert live(picker_app)
+
+
+@pytest.mark.parametrize("size", [(20, 5), (1, 1), (40, 10)])
+async def test_tiny_terminals_do_not_crash(app: SparkApp, size: tuple[int, int]) -> None:
+    async with app.run_test(size=size) as pilot:
+        arrive(app)
+        await pilot.pause()
+        await pilot.press("a", "escape", "question_mark", "escape", "5", "escape")
+        assert app.is_running
+        live(app).on_snapshot_arrived(SnapshotArrived(snapshot(9, figures=IDLE)))
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert "READY" in screen_text(app)

@@ -1,0 +1,83 @@
+"""What a screen knows of a run, without a screen."""
+
+from __future__ import annotations
+
+from sparktui.schema.codec import to_plain
+from sparktui.schema.live import Event, LoadView, ServerView
+from sparktui.ui.model import HISTORY, RunModel
+from tests.ui.canned import IDLE, OFF_CELL, RUNNING, T0, events, report, snapshot
+
+
+def filled(count: int = 12, **changes: object) -> RunModel:
+    model = RunModel()
+    for event in events():
+        model.take_event(event)
+    for seq in range(count):
+        model.take_snapshot(snapshot(seq, **changes))
+    return model
+
+
+def test_unknown_is_a_gap_not_a_zero() -> None:
+    model = filled(3, figures=IDLE, gpus=())
+    assert list(model.history["decode"]) == [None] * 3
+    assert list(model.history["power"]) == [None] * 3
+    assert list(model.history["output"]) == [0.0] * 3  # the server said 0
+
+
+def test_history_is_bounded() -> None:
+    model = filled(HISTORY + 50)
+    assert len(model.history["output"]) == HISTORY
+
+
+def test_load_changes_are_marked_and_age() -> None:
+    model = filled(3)
+    model.take_snapshot(snapshot(4, load=LoadView(16, 16)))
+    assert model.marks == [(0, "16")]
+    model.take_snapshot(snapshot(5, load=LoadView(16, 16)))
+    assert model.marks == [(1, "16")]
+
+
+def test_ghost_is_the_other_arm_as_last_seen_and_then_as_measured() -> None:
+    model = filled(12)
+    assert model.ghost() == (None, "")
+    off = ServerView("ready", "off", False, "http://127.0.0.1:8000", 4128, T0)
+    model.take_snapshot(snapshot(13, server=off, load=LoadView(1, 1)))
+    assert model.ghost() == (41.0, "on")
+    model.take_event(Event(60, T0, "experiment", "info", "", {"cell": to_plain(OFF_CELL)}))
+    model.take_snapshot(snapshot(14, server=RUNNING, load=LoadView(1, 1)))
+    assert model.ghost() == (77.5, "off")
+
+
+def test_only_here_needs_another_boot_to_compare_with() -> None:
+    model = filled(1)
+    assert model.only_here() == []
+    model.take_event(Event(70, T0, "server", "info", "", {"started": "off"}))
+    assert model.current_findings() == []
+    for event in events():
+        model.take_event(event)
+    assert "cg-spec-piecewise" in [finding.id for finding in model.only_here()]
+
+
+def test_dismissed_findings_warn_no_more() -> None:
+    model = filled(1)
+    before = {finding.id for finding in model.warnings()}
+    assert "cg-spec-piecewise" in before
+    model.dismissed.add("cg-spec-piecewise")
+    assert {finding.id for finding in model.warnings()} == before - {"cg-spec-piecewise"}
+
+
+def test_a_new_experiment_forgets_the_last_one() -> None:
+    model = filled(1)
+    model.take_event(Event(80, T0, "verdict", "info", "", {"report": to_plain(report())}))
+    assert model.report is not None
+    model.take_event(Event(81, T0, "experiment", "info", "", {"begun": ["off", "on"]}))
+    assert model.report is None
+    assert model.cells == []
+
+
+def test_data_of_another_version_hurts_nobody() -> None:
+    model = filled(1)
+    model.take_event(Event(90, T0, "finding", "warning", "text", {"id": 3, "new": True}))
+    model.take_event(Event(91, T0, "verdict", "info", "text", {"report": {"schema": 99}}))
+    assert model.report is None
+    assert model.events[-1].text == "text"

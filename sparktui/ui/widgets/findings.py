@@ -105,7 +105,7 @@ class FindingsPane(Widget, can_focus=True):
     }
     DEFAULT_CSS = """
     FindingsPane {
-        border: round $border-blurred; height: 1fr; background: $surface;
+        border: round $border-blurred; height: 1fr; background: $surface; border-title-color: $warning;
         &:focus { border: round $border; }
         & .findings-pane--fails { color: $text-error; text-style: bold; }
         & .findings-pane--costs { color: $text-warning; }

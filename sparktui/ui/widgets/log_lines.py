@@ -176,7 +176,7 @@ class LogLines(ScrollView, can_focus=False):
             end = len(whole) if span[1] == -1 else span[1]
             chosen = self.screen.get_component_rich_style("screen--selection")
             text.stylize(chosen, max(0, span[0] - start), max(0, end - start))
-        strip = Strip(text.render(self.app.console))
+        strip = Strip(Segment.apply_style(text.render(self.app.console), style))  # render alone forgets it
         return strip.crop_extend(left - start, left - start + width, style)
 
     def _line_style(self, line: LogLine, finding: Finding | None) -> Style:

@@ -334,3 +334,17 @@ async def test_clear_starts_another_log() -> None:
         await look.press()
         assert look.rows()[1].strip("│ ") == "another run"
         assert "follow ▾  1 lines" in look.rows()[-1]
+
+
+async def test_the_whole_line_that_costs_speed_stands_on_the_warning_background() -> None:
+    view = w1_view()
+    async with looking(view) as look:
+        view.reveal(w1_finding().line)
+        view.lines.cursor = None
+        await look.pilot.pause()
+        strips = [view.lines.render_line(y) for y in range(view.lines.size.height)]
+        (costly,) = [strip for strip in strips if "CUDAGraphMode" in strip.text]
+        other = next(strip for strip in strips if "Profiling CUDA graph" in strip.text)
+        costs = {part.style.bgcolor for part in costly if part.style and part.text.strip()}
+        assert len(costs) == 1
+        assert not costs & {part.style.bgcolor for part in other if part.style}

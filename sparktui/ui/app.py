@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
+import subprocess
 from collections import deque
 from collections.abc import Iterable
 from time import monotonic
 
 from textual import events, work
-from textual.app import App, SystemCommand
+from textual.app import App, SuspendNotSupported, SystemCommand
 from textual.binding import Binding
 from textual.screen import Screen
 
@@ -85,6 +87,17 @@ class SparkApp(App[int]):
             self.call_from_thread(self.notify, str(exc), severity="error", markup=False)
             return
         self.call_from_thread(self.show_run, new)
+
+    def edit(self, path: str) -> None:
+        """The user's own editor on a file, the app out of the way meanwhile."""
+        editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+        try:
+            with self.suspend():
+                subprocess.run([*editor, path], check=False)
+        except (OSError, SuspendNotSupported) as exc:
+            self.notify(f"{editor[0]}: {exc or 'cannot be run from here'}", severity="error", markup=False)
+            return
+        self.notify("the profile counts at the next launch", markup=False)
 
     def action_help(self) -> None:
         self.push_screen(TextScreen("Help", help_text()))

@@ -20,6 +20,8 @@ from sparktui.schema.messages import (
 from sparktui.ui.app import SparkApp
 from sparktui.ui.messages import Refused, SnapshotArrived
 from sparktui.ui.screens.ask import AskScreen
+from sparktui.ui.screens.live import LiveScreen
+from sparktui.ui.screens.live_keys import LIVE_KEYS
 from sparktui.ui.screens.sheet import SheetScreen
 from sparktui.ui.screens.text import TextScreen
 from tests.ui.canned import IDLE, LOADED, FakeBackend, experiment, snapshot
@@ -299,6 +301,19 @@ async def test_another_driver_has_the_keys_and_taking_over_asks(hands: Hands) ->
     assert "Take over?" in hands.text
     await hands.press("y")
     assert follower(hands.app).took_over == 1
+
+
+async def test_E_edits_the_profile_or_says_why_not(hands: Hands) -> None:
+    await hands.press("E")  # a test has no terminal to lend to an editor
+    assert hands.app._notifications
+    assert hands.on_live
+
+
+def test_every_key_of_the_live_screen_has_its_action() -> None:
+    for binding in LIVE_KEYS:
+        name = binding.action.partition("(")[0]
+        owner = SparkApp if name.startswith("app.") else LiveScreen
+        assert hasattr(owner, f"action_{name.removeprefix('app.')}"), binding.key
 
 
 async def test_a_refusal_of_the_host_is_shown(hands: Hands) -> None:

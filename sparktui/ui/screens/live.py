@@ -212,6 +212,13 @@ class LiveScreen(OrderingScreen):
         self.model.dismissed.add(message.finding.id)
         self.show_all()
 
+    def action_edit(self) -> None:
+        """The profile in $EDITOR."""
+        if self.plan.profile_path:
+            self.spark.edit(self.plan.profile_path)
+        else:
+            self.notify("this run has no profile to edit", severity="warning")
+
     def action_copy(self) -> None:
         """The verdict if there is one, else what the log shows."""
         report = self.model.report

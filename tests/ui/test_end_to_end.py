@@ -91,8 +91,11 @@ async def test_two_terminals_one_driver(home: Home) -> None:
             shown = live(two).model.snapshot
             assert shown is not None
             assert shown.load.asked == 1
-            await second.press("D", "y")
+            await second.press("D")
+            await until(second, lambda: "Take over?" in screen_text(two), 10)
+            await second.press("y")
             await until(first, lambda: "driven from" in screen_text(one), 10)
+            await until(second, lambda: "driven from" not in screen_text(two), 10)
             await second.press("l")
             await until(second, lambda: "2 asked" in screen_text(two), 10)
         await until(first, lambda: "driven from" not in screen_text(one), 10)

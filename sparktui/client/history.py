@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from sparktui.profile.problems import printable
 from sparktui.rundir import RunDir, RunError, all_runs
 from sparktui.schema.codec import SchemaError, from_plain, loads
 from sparktui.schema.launch import MeasureSpec
 from sparktui.schema.live import BootPhase, Event
 from sparktui.schema.records import ArmReport, Cell, Report, RunRecord
+from sparktui.schema.text import printable
 
 _MOST_RUNS = 200
 _BOOTS_KEPT = 5

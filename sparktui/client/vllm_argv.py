@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from sparktui.profile.problems import printable
+from sparktui.schema.text import printable
 
 DEFAULT_PORT = 8000  # of vLLM, and of our stand-in
 _LONGEST = 200  # characters of any foreign text

@@ -9,9 +9,9 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from sparktui.client.link import attach, follow
-from sparktui.commands.launch import EVERYTHING, Usage, ab_plan, concurrencies, created
-from sparktui.commands.output import complain, event_line, finding_lines, progress_line, say
+from sparktui.client.link import follow
+from sparktui.commands.launch import EVERYTHING, Usage, ab_plan, concurrencies, created, detach
+from sparktui.commands.output import complain, event_lines, progress_line, say
 from sparktui.compare import report as reporting
 from sparktui.rundir import RunDir
 from sparktui.schema.codec import dumps, from_plain
@@ -78,7 +78,7 @@ def run_ab(args: argparse.Namespace) -> int:
     arms = " against ".join(spec.variant for spec in plan.arms)
     say(f"{run.id}: {plan.profile}, {arms}, c={','.join(map(str, plan.loads))}")
     if args.detach:
-        asyncio.run(_detach(run))
+        asyncio.run(detach(run))
         say(f"running on its own: sparktui jobs, sparktui logs {run.id}, sparktui stop {run.id}")
         return 0
     try:
@@ -88,11 +88,6 @@ def run_ab(args: argparse.Namespace) -> int:
         complain(f"the A/B goes on: sparktui jobs · sparktui logs {run.id} · sparktui stop {run.id}")
         return 130
     return _conclude(finished, args)
-
-
-async def _detach(run: RunDir) -> None:
-    link = await attach(run, EVERYTHING)
-    await link.close()
 
 
 async def _follow(run: RunDir) -> Finished:
@@ -118,7 +113,7 @@ async def _follow(run: RunDir) -> Finished:
 def _tell(event: Event) -> None:
     if event.kind == "verdict":
         return  # said at the end, with the figures
-    for line in finding_lines(event) if event.kind == "finding" else [event_line(event)]:
+    for line in event_lines(event):
         say(line)
 
 

@@ -25,6 +25,7 @@ from sparktui.profile.variants import default_variant, variant_names
 from sparktui.rundir import RunDir, RunError
 from sparktui.schema.codec import SCHEMA_VERSION
 from sparktui.schema.launch import LaunchSpec, LoadSpec, MeasureSpec, Plan
+from sparktui.schema.text import printable
 from sparktui.ui.backend import CannotDo, Card, SheetFacts
 
 if TYPE_CHECKING:
@@ -184,16 +185,16 @@ def _script_card(script: discover.FoundScript) -> Card:
 def _profile_card(entry: Entry, known: dict[str, history.ProfileHistory]) -> Card:
     profile = entry.profile
     if profile is None or entry.error is not None:
-        return Card("broken", str(entry.path), entry.name, "broken", str(entry.error))
+        return Card("broken", str(entry.path), printable(entry.name), "broken", str(entry.error))
     past = known.get(profile.name)
     boots = past.boot_s if past else {}
     boot = ", ".join(f"{variant} {times[-1]:.0f} s" for variant, times in boots.items() if times)
     return Card(
         "profile",
         str(entry.path),
-        profile.name,
+        printable(profile.name),
         profile.runner,
-        " ".join(profile.about.split()),
+        printable(" ".join(profile.about.split())),
         tuple(variant_names(profile)),
         _command(profile),
         (past.last_verdict or "") if past else "",

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Sequence
 from typing import Literal
 
+from sparktui.client.link import attach
 from sparktui.profile.argv import plan as make_plan
 from sparktui.profile.decode import load
 from sparktui.profile.find import find, split_target
@@ -91,3 +92,9 @@ EVERYTHING = Subscribe(events_from=0, log_from=None, snapshots=True)
 def created(kind: Literal["run", "ab"], plan: Plan) -> RunDir:
     """A run folder for the plan; its host is started by attaching."""
     return RunDir.create(kind, plan)
+
+
+async def detach(run: RunDir) -> None:
+    """Wait until the run has a host, and leave it to it."""
+    link = await attach(run, EVERYTHING)
+    await link.close()

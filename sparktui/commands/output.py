@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import sys
 import time
-import unicodedata
 
 from sparktui.schema.live import Event, Figures, Snapshot
+from sparktui.schema.text import printable
 
 _MARK = {"info": " ", "warning": "▲", "error": "✖"}
 
 
-def plain(text: str) -> str:
-    """Without control and format characters (escape codes, bidi marks), except tab and newline."""
-    return "".join(c for c in text if c in "\t\n" or unicodedata.category(c) not in ("Cc", "Cf", "Cs"))
-
-
 def say(text: str = "") -> None:
     """A line on stdout, at once: a pipe must see it too."""
-    print(plain(text), flush=True)
+    print(printable(text, keep="\t\n"), flush=True)
 
 
 def complain(text: str) -> None:
     """A line on stderr."""
-    print(f"sparktui: {plain(text)}", file=sys.stderr, flush=True)
+    print("sparktui: " + printable(text, keep="\n"), file=sys.stderr, flush=True)
 
 
 def event_line(event: Event) -> str:
@@ -32,10 +27,11 @@ def event_line(event: Event) -> str:
     return f"{clock} {_MARK[event.level]} {event.text}"
 
 
-def finding_lines(event: Event) -> list[str]:
-    """A finding with what it means and what to do, indented below it."""
-    data = event.data
-    told = [f"           {data[key]}" for key in ("meaning", "remedy") if data.get(key)]
+def event_lines(event: Event) -> list[str]:
+    """The event; a finding with what it means and what to do below it, and none that is a mere note."""
+    if event.kind != "finding":
+        return [event_line(event)]
+    told = [f"           {event.data[key]}" for key in ("meaning", "remedy") if event.data.get(key)]
     return [event_line(event), *told] if event.level != "info" else []
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from sparktui.profile import argv, decode, find, render
 from sparktui.profile.decode import Entry
-from sparktui.profile.problems import printable
 from sparktui.profile.variants import default_variant, variant_names
+from sparktui.schema.text import printable
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]

@@ -8,9 +8,9 @@ import sys
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from sparktui.client.link import attach, follow
-from sparktui.commands.launch import EVERYTHING, concurrencies, created, run_plan
-from sparktui.commands.output import complain, event_line, finding_lines, say, status_line
+from sparktui.client.link import follow
+from sparktui.commands.launch import EVERYTHING, concurrencies, created, detach, run_plan
+from sparktui.commands.output import complain, event_lines, say, status_line
 from sparktui.rundir import RunDir
 from sparktui.schema.messages import EventMessage, Finished, Problem, SnapshotMessage
 
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     folder = created("run", plan)
     say(f"{folder.id}: {plan.arms[0].variant} on port {plan.arms[0].port}")
     if args.detach:
-        asyncio.run(_detach(folder))
+        asyncio.run(detach(folder))
         return 0
     return watch(folder)
 
@@ -57,17 +57,11 @@ def watch(folder: RunDir) -> int:
     return 0
 
 
-async def _detach(run: RunDir) -> None:
-    link = await attach(run, EVERYTHING)
-    await link.close()
-
-
 async def _watch(folder: RunDir) -> Finished:
     shown = 0.0
     async for _, message in follow(folder, EVERYTHING):
         if isinstance(message, EventMessage):
-            event = message.event
-            for line in finding_lines(event) if event.kind == "finding" else [event_line(event)]:
+            for line in event_lines(message.event):
                 say(line)
         elif isinstance(message, SnapshotMessage) and monotonic() - shown >= _STATUS_S:
             shown = monotonic()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sparktui.client.link import ENDED, HostGone, attach, follow
 from sparktui.client.runs import RunInfo, adopt_unhosted, listed
 from sparktui.commands.launch import Usage
-from sparktui.commands.output import complain, plain, progress_line, say, status_line
+from sparktui.commands.output import complain, progress_line, say, status_line
 from sparktui.rundir import RunDir, RunError, find_run
 from sparktui.schema.codec import dumps
 from sparktui.schema.live import Snapshot
@@ -99,7 +99,7 @@ def show_log(args: argparse.Namespace) -> int:
     try:
         with run.log.open("rb") as file:
             for line in file:
-                say(plain(line.decode("utf-8", "replace").rstrip("\r\n").rpartition("\r")[2]))
+                say(line.decode("utf-8", "replace").rstrip("\r\n").rpartition("\r")[2])
     except FileNotFoundError:
         raise RunError(f"{run.id} has no log yet") from None
     return 0

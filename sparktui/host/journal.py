@@ -10,6 +10,7 @@ from typing import Any, Literal
 from sparktui.rundir import read_events
 from sparktui.schema.codec import dumps
 from sparktui.schema.live import Event
+from sparktui.schema.text import printable
 
 Kind = Literal["server", "phase", "finding", "load", "experiment", "verdict", "note", "host"]
 Level = Literal["info", "warning", "error"]
@@ -46,7 +47,8 @@ class Journal:
 
     def add(self, kind: Kind, text: str, level: Level = "info", data: dict[str, Any] | None = None) -> Event:
         """One more event, on disk before anyone sees it."""
-        event = Event(len(self.events) + 1, time.time(), kind, level, text, data or {})
+        safe = printable(text, keep="\n")
+        event = Event(len(self.events) + 1, time.time(), kind, level, safe, data or {})
         self._file.write(dumps(event) + b"\n")
         self._file.flush()
         self.events.append(event)

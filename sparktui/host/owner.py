@@ -18,6 +18,7 @@ from sparktui.rundir import RunDir
 from sparktui.schema.launch import LaunchSpec
 from sparktui.schema.live import ServerView
 from sparktui.schema.records import ServerRecord
+from sparktui.schema.text import printable
 from sparktui.server import local, port, ready
 from sparktui.server.process import alive, descendants, name_of, reap_strangers, reference
 from sparktui.server.stop import Stopped, stop
@@ -264,6 +265,7 @@ class Owner:
         self._run.write(dataclasses.replace(self._run.record(), server=record))
 
     def _fail(self, reason: str) -> str:
+        reason = printable(reason)
         self._set(state="failed", reason=reason)
         self._journal.add("server", f"{self.view.variant}: {reason}", "error")
         return reason

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from sparktui.schema.records import RequestRow
+from sparktui.schema.text import printable
 
 _TEXT_FIELDS = ("content", "reasoning", "reasoning_content", "tool_calls")
 
@@ -98,6 +99,7 @@ class StreamMeter:
 
     def row(self, t: float, *, error: str = "", cancelled: bool = False) -> RequestRow:
         """The finished request, and one more in the counts."""
+        error = printable(error)  # it may be the server's own words
         self._finish(error, cancelled)
         decode_s = None
         if self.first_token is not None and self.last_token is not None:

@@ -7,10 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-
-def printable(text: str) -> str:
-    """``text`` without control, format and other characters that a terminal could act on."""
-    return "".join(char for char in text if char.isprintable())
+from sparktui.schema.text import printable
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -6,9 +6,9 @@ import json
 import shlex
 from collections.abc import Iterator
 
-from sparktui.profile.problems import printable
 from sparktui.profile.secrecy import MASK, is_secret_env, masked_argv
 from sparktui.schema.launch import LaunchSpec
+from sparktui.schema.text import printable
 
 
 def as_argv(spec: LaunchSpec) -> str:

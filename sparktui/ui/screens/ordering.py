@@ -20,6 +20,7 @@ from sparktui.schema.messages import (
     StopRun,
     SwitchArm,
 )
+from sparktui.schema.text import printable
 from sparktui.ui.follower import Follower
 from sparktui.ui.model import RunModel
 from sparktui.ui.screens import orders
@@ -42,7 +43,7 @@ class OrderingScreen(Screen[None]):
         super().__init__()
         self.run = run
         self.plan: Plan = run.plan()
-        self.model = RunModel(title=self.plan.profile)
+        self.model = RunModel(title=printable(self.plan.profile))
         self.follower = connect(run, self.post_message)
         self.slider = LoadSlider()
         self.relaunch_when_over = False

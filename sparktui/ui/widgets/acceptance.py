@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from sparktui.ui.widgets.braille import is_known
-from sparktui.ui.widgets.chart import NOT_KNOWN, Row, RowWidget, figure, plain
+from sparktui.ui.widgets.chart import figure
+from sparktui.ui.widgets.rows import NOT_KNOWN, Row, RowWidget, plain
 
 _TITLE = "Accept by position"
 _EIGHTHS = " ▏▎▍▌▋▊▉"

@@ -9,7 +9,7 @@ from rich.cells import cell_len, set_cell_size
 from textual.geometry import Size
 
 from sparktui.schema.live import BootPhase
-from sparktui.ui.widgets.chart import Row, RowWidget, plain
+from sparktui.ui.widgets.rows import Row, RowWidget, plain
 
 _JOIN = " ─ "
 _CUT = "…"

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from rich.cells import cell_len
 
 from sparktui.ui.widgets.braille import is_known
-from sparktui.ui.widgets.chart import NOT_KNOWN, Row, RowWidget, plain
+from sparktui.ui.widgets.rows import NOT_KNOWN, Row, RowWidget, plain
 from sparktui.ui.widgets.sparkline import sparkline
 
 Level = Literal["normal", "warning", "stale"]

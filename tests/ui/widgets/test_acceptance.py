@@ -8,7 +8,7 @@ import pytest
 from textual.app import App, ComposeResult
 
 from sparktui.ui.widgets.acceptance import AcceptanceBars, acceptance_rows, bar, mean_length_text
-from sparktui.ui.widgets.chart import Row
+from sparktui.ui.widgets.rows import Row
 
 
 def text(rows: list[Row]) -> list[str]:

@@ -11,7 +11,8 @@ from textual.app import App, ComposeResult
 from textual.geometry import Size
 
 from sparktui.ui.widgets.braille import draw, nice_top
-from sparktui.ui.widgets.chart import Chart, Row, axis_labels, chart_rows, figure, plain, short
+from sparktui.ui.widgets.chart import Chart, axis_labels, chart_rows, figure, short
+from sparktui.ui.widgets.rows import Row, plain
 from sparktui.ui.widgets.sparkline import sparkline
 
 FOREIGN = "[/x] [red] [EngineCore] \x1b[31m"

@@ -6,8 +6,8 @@ from textual.app import App, ComposeResult
 from textual.widgets import Static
 
 from sparktui.schema.live import BootPhase
-from sparktui.ui.widgets.chart import Row
 from sparktui.ui.widgets.phases import Phases, phases_line
+from sparktui.ui.widgets.rows import Row
 
 DONE = (BootPhase("launch", 0, 5.1), BootPhase("config", 5.1, 0.4), BootPhase("engine", 5.5, 3.2))
 BOOTING = (*DONE, BootPhase("weights", 8.7, None, 0.62))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.app import App, ComposeResult
 from textual.containers import Horizontal
 
-from sparktui.ui.widgets.chart import Row
+from sparktui.ui.widgets.rows import Row
 from sparktui.ui.widgets.tile import Tile, tile_rows
 
 LABELS = ("tok/s", "Accept", "KV", "TTFT", "TPOT", "Power")

@@ -21,12 +21,13 @@ from sparktui.host.view import Viewer
 from sparktui.rundir import RunDir
 from sparktui.schema.codec import dumps
 from sparktui.schema.launch import Plan
+from sparktui.schema.live import Snapshot
 from sparktui.schema.messages import Finished, StartExperiment, SwitchArm
 from sparktui.schema.records import Report, RunRecord, RunState, ServerRecord
 from sparktui.server.process import living, reference
 from sparktui.server.ready import client
 
-_SAMPLE_S = 1.0
+_SAMPLE_S, _IDLE_SAMPLE_S = 1.0, 30.0
 
 
 class Host:
@@ -162,17 +163,15 @@ class Host:
             self._desk.experiment = None
 
     async def _sample(self) -> None:
+        """A line a second under load, two a minute without: an idle server may stand for weeks."""
+        due = 0.0
         with self._run.samples.open("ab") as file:
             while True:
-                self._write_sample(file)
+                snapshot = self._viewer.snapshot()
+                if snapshot.load.in_flight or snapshot.figures.running or snapshot.t >= due:
+                    due = snapshot.t + _IDLE_SAMPLE_S
+                    _write_sample(file, snapshot)
                 await asyncio.sleep(_SAMPLE_S)
-
-    def _write_sample(self, file: BinaryIO) -> None:
-        snapshot = self._viewer.snapshot()
-        file.write(
-            dumps({name: getattr(snapshot, name) for name in ("t", "load", "figures", "gpus")}) + b"\n"
-        )
-        file.flush()
 
     async def _end(self, state: RunState, reason: str, report: Report | None) -> None:
         record = self._run.record()
@@ -181,6 +180,12 @@ class Host:
         await self._rig.close()
         await self._http.aclose()
         self._journal.close()
+
+
+def _write_sample(file: BinaryIO, snapshot: Snapshot) -> None:
+    sample = {name: getattr(snapshot, name) for name in ("t", "load", "figures", "gpus")}
+    file.write(dumps(sample) + b"\n")
+    file.flush()
 
 
 def _ab_state(report: Report) -> RunState:

@@ -14,6 +14,7 @@ from sparktui.ui.format import watts
 
 HISTORY = 600  # five minutes at two snapshots a second
 _LEVEL_SAMPLES = 10
+_EXCESS_SAMPLES = 6  # three scrapes
 SERIES = ("output", "decode", "ttft", "kv", "power", "acceptance", "running")
 
 
@@ -40,6 +41,7 @@ class RunModel:
     _booting: str = ""
     _marks: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=50))
     _samples: int = 0
+    _excess: deque[int] = field(default_factory=lambda: deque(maxlen=_EXCESS_SAMPLES))
 
     def take_snapshot(self, snapshot: Snapshot) -> None:
         """One sample more in each series."""
@@ -59,10 +61,17 @@ class RunModel:
         for name, value in values.items():
             self.history[name].append(value)
         self._samples += 1
+        there = (figures.running or 0) + (figures.waiting or 0)
+        self._excess.append(max(0, there - max(snapshot.load.asked, snapshot.load.in_flight)))
         if previous is not None and previous.load.asked != snapshot.load.asked:
             self._marks.append((self._samples, str(snapshot.load.asked)))
         self._follow_variant(snapshot.server.variant)
         self._remember_level()
+
+    def others(self) -> int:
+        """Requests on the server above ours, in all of the last scrapes: the two counts come at different
+        times, so a single excess means nothing."""
+        return min(self._excess) if len(self._excess) == _EXCESS_SAMPLES else 0
 
     def take_event(self, event: Event) -> None:
         """Findings, cells and reports are carried by events: a terminal that comes late misses nothing."""

@@ -90,7 +90,10 @@ async def test_a_opens_the_sheet_and_y_starts(hands: Hands) -> None:
     assert hands.sent == [StartExperiment((0, 1), (1, 8))]
 
 
-async def test_the_sheet_starts_by_itself_after_five_seconds(hands: Hands) -> None:
+async def test_the_sheet_starts_by_itself_after_five_seconds(
+    hands: Hands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sparktui.ui.screens.sheet.TICK_S", 3600.0)  # the test ticks
     await hands.press("a")
     sheet = hands.top
     assert isinstance(sheet, SheetScreen)
@@ -113,7 +116,8 @@ async def test_any_other_key_cancels_the_sheet_and_does_nothing_else(hands: Hand
 
 async def test_the_sheet_waits_when_others_use_the_server(hands: Hands) -> None:
     busy = dataclasses.replace(LOADED, running=11)
-    live(hands.app).on_snapshot_arrived(SnapshotArrived(snapshot(7, figures=busy)))
+    for seq in range(7, 13):
+        live(hands.app).on_snapshot_arrived(SnapshotArrived(snapshot(seq, figures=busy)))
     await hands.press("a")
     assert "▲ 3 requests of others are on it now." in hands.text
     assert "Others use the server.   y starts" in hands.text

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from sparktui.schema.codec import to_plain
 from sparktui.schema.live import Event, LoadView, ServerView
 from sparktui.ui.model import HISTORY, RunModel
-from tests.ui.canned import IDLE, OFF_CELL, RUNNING, T0, events, report, snapshot
+from tests.ui.canned import IDLE, LOADED, OFF_CELL, RUNNING, T0, events, report, snapshot
 
 
 def filled(count: int = 12, **changes: object) -> RunModel:
@@ -81,3 +83,15 @@ def test_data_of_another_version_hurts_nobody() -> None:
     model.take_event(Event(91, T0, "verdict", "info", "text", {"report": {"schema": 99}}))
     assert model.report is None
     assert model.events[-1].text == "text"
+
+
+def test_others_are_those_above_ours_in_three_scrapes_in_a_row() -> None:
+    model = filled(6)  # 8 running, 8 ours
+    busy = dataclasses.replace(LOADED, running=9, waiting=2)
+    for seq in range(5):
+        model.take_snapshot(snapshot(seq, figures=busy))
+    assert model.others() == 0  # a drained stream may still be counted there for a moment
+    model.take_snapshot(snapshot(6, figures=busy))
+    assert model.others() == 3
+    model.take_snapshot(snapshot(7))
+    assert model.others() == 0

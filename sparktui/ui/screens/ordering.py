@@ -88,7 +88,7 @@ class OrderingScreen(Screen[None]):
         typed = self.spark.typed_before
         minutes = self.spark.backend.sheet(self.run, arms, loads).minutes
         pair = (self.plan.arms[arms[0]], self.plan.arms[arms[1]])
-        sheet = orders.ab_sheet(snapshot, pair, loads, minutes, typed)
+        sheet = orders.ab_sheet(self.model, snapshot, pair, loads, minutes, typed)
         self._after_sheet(sheet, StartExperiment(arms, loads))
 
     def action_switch(self) -> None:
@@ -99,7 +99,9 @@ class OrderingScreen(Screen[None]):
             return
         target = arms[0] if self.plan.arms[arms[1]].variant == snapshot.server.variant else arms[1]
         typed = self.spark.typed_before
-        self._after_sheet(orders.switch_sheet(snapshot, self.plan.arms[target], typed), SwitchArm(target))
+        self._after_sheet(
+            orders.switch_sheet(self.model, snapshot, self.plan.arms[target], typed), SwitchArm(target)
+        )
 
     def action_variant(self) -> None:
         """One of the profile's variants."""
@@ -111,7 +113,7 @@ class OrderingScreen(Screen[None]):
         def chosen(value: str | None) -> None:
             if value:
                 target = self.plan.arms[int(value)]
-                sheet = orders.switch_sheet(snapshot, target, typed=False)
+                sheet = orders.switch_sheet(self.model, snapshot, target, typed=False)
                 self._after_sheet(sheet, SwitchArm(int(value)))
 
         self.app.push_screen(AskScreen("Variant", "Restart as:", choices), chosen)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sparktui.schema.launch import LaunchSpec
 from sparktui.schema.live import Snapshot
 from sparktui.ui.format import clock
+from sparktui.ui.model import RunModel
 from sparktui.ui.screens.sheet import Sheet
 
 
@@ -31,19 +32,13 @@ def refusal(snapshot: Snapshot | None, number: int | None) -> str:
     return ""
 
 
-def others_there(snapshot: Snapshot) -> int:
-    """Requests on the server above ours."""
-    figures = snapshot.figures
-    there = (figures.running or 0) + (figures.waiting or 0)
-    return max(0, there - max(snapshot.load.asked, snapshot.load.in_flight))
-
-
 def loads_of(snapshot: Snapshot) -> tuple[int, ...]:
     """One stream, and the slider's stop."""
     return tuple(sorted({1, max(1, snapshot.load.asked)}))
 
 
 def ab_sheet(
+    model: RunModel,
     snapshot: Snapshot,
     arms: tuple[LaunchSpec, LaunchSpec],
     loads: tuple[int, ...],
@@ -62,31 +57,29 @@ def ab_sheet(
         f"Then the server stops, boots as {second.variant}, and is measured again.",
         f"Afterwards {serving} serves again: one more boot.",
         "",
-        _who(snapshot),
+        _who(model),
         "Expected: "
         + ("unknown, no earlier boot to go by." if minutes is None else f"about {minutes:.0f} min."),
         "One start each proves differences above roughly 6 %; the verdict is provisional.",
     )
-    return _guarded("A/B", lines, snapshot, typed)
+    return _guarded("A/B", lines, model, typed)
 
 
-def switch_sheet(snapshot: Snapshot, target: LaunchSpec, typed: bool) -> Sheet:
+def switch_sheet(model: RunModel, snapshot: Snapshot, target: LaunchSpec, typed: bool) -> Sheet:
     """The sheet of `s` and `v`."""
     lines = (
         f"The server stops and boots as {target.variant}, and goes on serving so.",
         "",
-        _who(snapshot),
+        _who(model),
     )
-    return _guarded(f"Switch to {target.variant}", lines, snapshot, typed)
+    return _guarded(f"Switch to {target.variant}", lines, model, typed)
 
 
-def _who(snapshot: Snapshot) -> str:
-    others = others_there(snapshot)
+def _who(model: RunModel) -> str:
+    others = model.others()
     return f"▲ {others} requests of others are on it now." if others else "Nobody else uses it now."
 
 
-def _guarded(title: str, lines: tuple[str, ...], snapshot: Snapshot, typed: bool) -> Sheet:
-    why = (
-        "Others use the server." if others_there(snapshot) else "That came like typed text." if typed else ""
-    )
+def _guarded(title: str, lines: tuple[str, ...], model: RunModel, typed: bool) -> Sheet:
+    why = "Others use the server." if model.others() else "That came like typed text." if typed else ""
     return Sheet(title, lines, not why, why)

@@ -11,6 +11,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 START_AFTER_S = 5
+TICK_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class SheetScreen(ModalScreen[bool]):
 
     def on_mount(self) -> None:
         if self._sheet.starts_itself:
-            self.set_interval(1.0, self.tick)
+            self.set_interval(TICK_S, self.tick)
 
     def tick(self) -> None:
         """One second less."""

@@ -58,8 +58,7 @@ def ab_sheet(
         f"Afterwards {serving} serves again: one more boot.",
         "",
         _who(model),
-        "Expected: "
-        + ("unknown, no earlier boot to go by." if minutes is None else f"about {minutes:.0f} min."),
+        f"Expected: {_expected(minutes)}.",
         "One start each proves differences above roughly 6 %; the verdict is provisional.",
     )
     return _guarded("A/B", lines, model, typed)
@@ -73,6 +72,12 @@ def switch_sheet(model: RunModel, snapshot: Snapshot, target: LaunchSpec, typed:
         _who(model),
     )
     return _guarded(f"Switch to {target.variant}", lines, model, typed)
+
+
+def _expected(minutes: float | None) -> str:
+    if minutes is None:
+        return "unknown, no earlier boot to go by"
+    return "under a minute" if minutes < 1 else f"about {minutes:.0f} min"
 
 
 def _who(model: RunModel) -> str:

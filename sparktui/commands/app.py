@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import dataclasses
 import os
 import sys
 from pathlib import Path
@@ -14,10 +13,9 @@ from urllib.parse import urlsplit
 from sparktui.client import discover, history
 from sparktui.client.link import start_host
 from sparktui.client.runs import RunInfo, adopt_unhosted, listed
-from sparktui.commands.launch import Missing, Usage, checked, created
+from sparktui.commands.launch import Missing, Usage, checked, created, run_plan, watch_plan
 from sparktui.profile import decode, find, render
 from sparktui.profile.argv import launch_spec
-from sparktui.profile.argv import plan as make_plan
 from sparktui.profile.decode import Entry
 from sparktui.profile.model import Profile
 from sparktui.profile.problems import ProfileError
@@ -70,19 +68,8 @@ def show(run: RunDir | None) -> int:
 
 
 def launch(target: str, loads: tuple[int, ...] = ()) -> RunDir:
-    """A run with a host that boots the target; every variant can be switched to. Raises ProfileError."""
-    name, variant = find.split_target(target)
-    profile = decode.load(find.find(name))
-    return _launched(profile, variant, loads)
-
-
-def _launched(profile: Profile, variant: str | None, loads: tuple[int, ...]) -> RunDir:
-    names = list(variant_names(profile))
-    chosen = variant or default_variant(profile)
-    launch_spec(profile, chosen, environ=os.environ)  # a wrong variant is said with a did-you-mean
-    plan = make_plan(profile, names, loads, environ=os.environ)
-    plan = dataclasses.replace(plan, first=names.index(chosen))
-    return _hosted(checked(plan))
+    """A run with a host that boots the target. Raises ProfileError, Usage, Missing."""
+    return _hosted(run_plan(target, loads))
 
 
 def _hosted(plan: Plan) -> RunDir:
@@ -138,7 +125,7 @@ class AppBackend:
                 return attach_to(card.key)
             if card.kind == "profile":
                 loads = _DEMO_LOAD if card.title == "demo" else ()
-                return _launched(decode.load(Path(card.key)), variant, loads)
+                return _hosted(watch_plan(decode.load(Path(card.key)), variant, loads))
         except StopIteration:
             raise CannotDo(f"{card.title} has ended") from None
         except (ProfileError, Missing, Usage, RunError) as exc:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import shutil
 from collections.abc import Sequence
 from typing import Literal
 
 from sparktui.client.link import attach
+from sparktui.profile.argv import launch_spec
 from sparktui.profile.argv import plan as make_plan
 from sparktui.profile.decode import load
 from sparktui.profile.find import find, split_target
 from sparktui.profile.model import Profile
-from sparktui.profile.variants import default_variant
+from sparktui.profile.variants import default_variant, variant_names
 from sparktui.rundir import RunDir
 from sparktui.schema.launch import Plan
 from sparktui.schema.messages import Subscribe
@@ -41,13 +43,24 @@ def concurrencies(text: str) -> tuple[int, ...]:
     return values
 
 
-def run_plan(target: str, loads: Sequence[int], *, exact: bool) -> Plan:
-    """One variant to watch. Raises ProfileError, Missing."""
+def run_plan(target: str, loads: Sequence[int] = (), *, exact: bool = False) -> Plan:
+    """One variant to launch and watch. Raises ProfileError, Usage, Missing."""
     profile, named = _profile(target)
-    chosen = named[0] if named else default_variant(profile)
     if len(named) > 1:
         raise Usage(f"run takes one variant, not {len(named)}; `sparktui ab {target}` compares")
-    return checked(make_plan(profile, [chosen], loads, exact=exact, environ=os.environ))
+    return watch_plan(profile, named[0] if named else None, loads, exact=exact)
+
+
+def watch_plan(
+    profile: Profile, variant: str | None, loads: Sequence[int] = (), *, exact: bool = False
+) -> Plan:
+    """The plan of a watched run: it boots ``variant``, and can be switched to every other.
+    Raises ProfileError, Missing."""
+    chosen = variant or default_variant(profile)
+    launch_spec(profile, chosen, exact=exact, environ=os.environ)  # a wrong name is said with a did-you-mean
+    names = list(variant_names(profile))
+    plan = make_plan(profile, names, loads, exact=exact, environ=os.environ)
+    return checked(dataclasses.replace(plan, first=names.index(chosen)))
 
 
 def ab_plan(target: str, loads: Sequence[int] | None, *, rounds: int, after: After, exact: bool) -> Plan:

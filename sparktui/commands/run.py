@@ -36,7 +36,8 @@ def run(args: argparse.Namespace) -> int:
     """0: it was stopped in order; 1: it failed. Raises ProfileError, Missing."""
     plan = run_plan(args.profile, args.loads[:1], exact=args.exact)
     folder = created("run", plan)
-    say(f"{folder.id}: {plan.arms[0].variant} on port {plan.arms[0].port}")
+    arm = plan.arms[plan.first]
+    say(f"{folder.id}: {arm.variant} on port {arm.port}")
     if args.detach:
         asyncio.run(detach(folder))
         return 0

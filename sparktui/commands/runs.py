@@ -56,16 +56,16 @@ def list_runs(args: argparse.Namespace) -> int:
 
 
 def list_jobs(args: argparse.Namespace) -> int:
-    """Living A/Bs with their progress."""
+    """Living A/Bs with their progress, in a run of their own or in one that an app watches."""
     adopt_unhosted()
-    jobs = [info for info in listed() if info.live and info.record.kind == "ab"]
+    told = [(info, asyncio.run(_snapshot(info.run))) for info in listed() if info.live]
+    jobs = [(info, snap) for info, snap in told if info.record.kind == "ab" or (snap and snap.experiment)]
     if args.json:
-        _print_runs(jobs, True)
+        _print_runs([info for info, _ in jobs], True)
         return 0
     if not jobs:
         say("nothing is being measured")
-    for info in jobs:
-        snapshot = asyncio.run(_snapshot(info.run))
+    for info, snapshot in jobs:
         say(f"{info.run.id}  {progress_line(snapshot) if snapshot else info.state}")
     return 0
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable
 
 import pytest
 from textual.pilot import Pilot
 
-from sparktui.schema.live import Driver
+from sparktui.schema.codec import to_plain
+from sparktui.schema.live import Driver, Event
 from sparktui.schema.messages import (
     CancelExperiment,
+    Finished,
     SetLoad,
     SetWindow,
     StartExperiment,
@@ -18,13 +21,13 @@ from sparktui.schema.messages import (
     SwitchArm,
 )
 from sparktui.ui.app import SparkApp
-from sparktui.ui.messages import Refused, SnapshotArrived
+from sparktui.ui.messages import EventsArrived, Refused, RunFinished, SnapshotArrived
 from sparktui.ui.screens.ask import AskScreen
 from sparktui.ui.screens.live import LiveScreen
 from sparktui.ui.screens.live_keys import LIVE_KEYS
 from sparktui.ui.screens.sheet import SheetScreen
 from sparktui.ui.screens.text import TextScreen
-from tests.ui.canned import IDLE, LOADED, FakeBackend, experiment, snapshot
+from tests.ui.canned import IDLE, LOADED, T0, FakeBackend, experiment, report, snapshot
 from tests.ui.conftest import arrive, follower, live
 from tests.ui.screen_text import screen_text
 
@@ -165,6 +168,29 @@ async def test_space_holds_the_display_and_goes_on(hands: Hands) -> None:
     assert list(live(hands.app).model.history["output"])[-1] == 999.0  # sampling goes on
     await hands.press("space")
     assert "999 tok/s" in hands.text
+
+
+async def test_a_verdict_ends_the_hold_and_is_announced_only_when_new(hands: Hands) -> None:
+    await hands.press("space")
+    data = {"report": to_plain(report())}
+    live(hands.app).post_message(EventsArrived((Event(50, T0, "verdict", "info", "old", data),)))
+    await hands.pilot.pause()
+    assert live(hands.app).held
+    assert not [note for note in hands.app._notifications if note.title == "Verdict"]
+    later = time.time() + 1
+    live(hands.app).post_message(EventsArrived((Event(51, later, "verdict", "info", "new", data),)))
+    await hands.pilot.pause()
+    assert not live(hands.app).held
+    assert [note for note in hands.app._notifications if note.title == "Verdict"]
+    assert "Turn speculation OFF" in hands.text
+
+
+async def test_when_the_run_is_over_no_old_figure_stays(hands: Hands) -> None:
+    assert "318 tok/s" in hands.text
+    live(hands.app).post_message(RunFinished(Finished("stopped", "stopped by the user")))
+    await hands.pilot.pause()
+    assert "The run is over: stopped" in hands.text
+    assert "tok/s" not in hands.text
 
 
 async def test_t_asks_for_the_next_window(hands: Hands) -> None:

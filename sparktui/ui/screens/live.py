@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from textual import on
@@ -62,6 +63,7 @@ class LiveScreen(OrderingScreen):
     def __init__(self, run: RunDir, connect: Connect = Follower) -> None:
         super().__init__(run, connect)
         self.held = False
+        self._opened = time.time()  # what happened before is shown, not announced
         self._panel_hidden = False
         self._tiles = {name: Tile(label, id=f"tile-{name}") for name, label in TILES}
         self._charts = {name: Chart(label, id=f"chart-{name}") for name, label in CHARTS}
@@ -102,7 +104,7 @@ class LiveScreen(OrderingScreen):
             self.model.take_event(event)
             if "begun" in event.data or "report" in event.data:
                 self._panel_hidden = False
-            if "report" in event.data:
+            if "report" in event.data and event.t > self._opened:
                 self.held = False
                 self.notify(summary(self.model.report), title="Verdict", markup=False, timeout=15)
         self._log.mark(self.model.current_findings())

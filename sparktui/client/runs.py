@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import time
 from dataclasses import dataclass
 
 from sparktui.client.link import ENDED, start_host
 from sparktui.rundir import RunDir, RunError, all_runs
 from sparktui.schema.records import RunRecord
+
+_UNBORN_S = 30.0  # a client needs seconds at most to start its host
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +42,13 @@ def listed() -> list[RunInfo]:
 
 
 def adopt_unhosted() -> list[RunInfo]:
-    """Start a host for each living run that has none. Those runs."""
+    """Start a host for each living run that lost the one it had: it adopts the server that lives, or closes
+    the run. A run that never had a host (its client died first) is closed here: looking starts no server."""
     lost = [info for info in listed() if info.live and not info.hosted]
     for info in lost:
-        start_host(info.run)
+        if info.record.host is not None:
+            start_host(info.run)
+        elif time.time() - info.record.created > _UNBORN_S:
+            reason = "its client ended before it had a host"
+            info.run.write(dataclasses.replace(info.record, state="failed", reason=reason, ended=time.time()))
     return lost

@@ -22,14 +22,15 @@ def only_in(arm: ArmReport, other: ArmReport) -> tuple[Finding, ...]:
 
 
 def why(a: ArmReport, b: ArmReport) -> tuple[str, ...]:
-    """Lines after the figures: boot findings and facts of one arm only, then each load's arithmetic."""
-    lines = [_finding_line(b.name, f) for f in only_in(b, a)]
-    lines += [_finding_line(a.name, f) for f in only_in(a, b)]
-    lines += _fact_lines(a, b)
+    """Lines after the figures: each load's arithmetic, then boot findings and facts of one arm only."""
+    lines: list[str] = []
     for load in sorted({cell.concurrency for cell in b.cells}):
         cell_a, cell_b = _cell(a, load), _cell(b, load)
         if cell_a is not None and cell_b is not None:
             lines += _step_lines(load, cell_a, cell_b)
+    lines += [_finding_line(b.name, f) for f in only_in(b, a)]
+    lines += [_finding_line(a.name, f) for f in only_in(a, b)]
+    lines += _fact_lines(a, b)
     return tuple(lines)
 
 

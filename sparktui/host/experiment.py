@@ -18,6 +18,7 @@ from sparktui.schema.records import Cell
 
 Stage = Literal["boot", "warm-up", "settle", "window", "stop", "end"]
 MAX_VOIDS = 3
+DIED_UNWATCHED = "the server died while no host watched it"
 PROMPTS_PER_LOAD = 1_000_000
 _MAX_LOADS = 64
 
@@ -166,7 +167,7 @@ def resumed(e: Experiment, server_lives: bool) -> Experiment:
     if e.stage in ("boot", "stop", "end"):
         return e
     if not server_lives:
-        return _end(e, "the server died while no host watched it")
+        return _end(e, DIED_UNWATCHED)
     return dataclasses.replace(e, stage="warm-up")
 
 

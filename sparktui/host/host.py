@@ -13,6 +13,7 @@ from sparktui.compare.report import decided
 from sparktui.host import experiment as ex
 from sparktui.host.ab import AbRun, left_over
 from sparktui.host.desk import Desk
+from sparktui.host.experiment import DIED_UNWATCHED
 from sparktui.host.feed import Feed
 from sparktui.host.journal import Journal
 from sparktui.host.owner import BootFailed
@@ -71,6 +72,10 @@ class Host:
         plan = self._plan
         state = left_over(self._run)
         report: Report | None = None
+        if left is None and record.server is not None and record.server.ended is None:
+            if state is None:
+                return "failed", DIED_UNWATCHED, None
+            state = ex.failed(state, DIED_UNWATCHED)
         if state is not None:
             report = await self._experiment(state, resume=True, left=left)
         elif record.kind == "ab":

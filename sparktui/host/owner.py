@@ -20,7 +20,7 @@ from sparktui.schema.live import ServerView
 from sparktui.schema.records import ServerRecord
 from sparktui.schema.text import printable
 from sparktui.server import local, port, ready
-from sparktui.server.process import alive, descendants, name_of, reap_strangers, reference
+from sparktui.server.process import alive, descendants, living, name_of, reap_strangers, reference
 from sparktui.server.stop import Stopped, stop
 
 _WATCH_S = 0.1
@@ -128,6 +128,9 @@ class Owner:
         except ready.NotReady as exc:
             reason = self.view.reason if self.died.is_set() else self._fail(str(exc))
             raise BootFailed(reason) from None
+        if self._record is not None and not port.listens(self.spec.port, self._pids()):
+            who = port.holder(self.spec.port) or "somebody else"
+            raise BootFailed(self._fail(f"{who} answers on port {self.spec.port}, not this server"))
         if self.tail:
             self.tail.reader.mark_ready(time.monotonic())
         seconds = time.time() - self._record.started if self._record and self._popen else None
@@ -137,6 +140,11 @@ class Owner:
         if expected and answer.version and not answer.version.startswith(expected):
             self._journal.add("note", f"vLLM is {answer.version}, the profile expects {expected}", "warning")
         return answer
+
+    def _pids(self) -> set[int]:
+        """Every living process of this server."""
+        record = self._record
+        return {p.pid for p in living(record.process, record.tree)} if record else set()
 
     def _tell_ready(self, spec: LaunchSpec, seconds: float | None) -> None:
         """With what a later boot is compared with; only a boot that this host saw from its start counts."""

@@ -20,6 +20,17 @@ def is_free(host: str, port: int) -> bool:
     return True
 
 
+def listens(port: int, pids: set[int]) -> bool:
+    """Whether one of these processes has the port. A user's own sockets are always told; True where the
+    system tells nothing at all."""
+    try:
+        connections = psutil.net_connections("tcp")
+    except psutil.Error:
+        return True
+    found = [c.pid for c in connections if c.status == psutil.CONN_LISTEN and tuple(c.laddr)[1:2] == (port,)]
+    return not found or any(pid in pids for pid in found)
+
+
 def holder(port: int) -> str:
     """Name and pid of the process that listens, as far as this user may know; else an empty text."""
     try:

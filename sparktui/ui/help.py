@@ -30,6 +30,10 @@ break-even        step time on over step time off: a step must yield more tokens
 KV usage          the fullest engine's, never a sum
 power             what NVML says of the GPUs; on unified memory that is the GPU's part only
 
+client-limited    this machine was too busy to receive at once what the server sent: all tokens are
+                  counted, the times are less sure
+1v1               one server start of each arm; c: streams at the same time; W: watts of all GPUs
+
 A verdict's unit is one server start. The interval holds both runs' error over batches of wall-clock time
 and 2 % for noise from start to start; with one start each it is provisional.
 """

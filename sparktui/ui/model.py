@@ -37,10 +37,11 @@ class RunModel:
     finished: Finished | None = None
     lost: str = ""  # why there is no connection now
     variant: str = ""
-    levels: dict[str, float] = field(default_factory=dict)  # decode tok/s of each variant when last seen
+    levels: dict[tuple[str, int], float] = field(default_factory=dict)  # decode tok/s by variant and load
     _booting: str = ""
     _marks: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=50))
     _samples: int = 0
+    _loads: deque[int] = field(default_factory=lambda: deque(maxlen=_LEVEL_SAMPLES))
     _excess: deque[int] = field(default_factory=lambda: deque(maxlen=_EXCESS_SAMPLES))
 
     def take_snapshot(self, snapshot: Snapshot) -> None:
@@ -61,6 +62,7 @@ class RunModel:
         for name, value in values.items():
             self.history[name].append(value)
         self._samples += 1
+        self._loads.append(snapshot.load.asked)
         there = (figures.running or 0) + (figures.waiting or 0)
         self._excess.append(max(0, there - max(snapshot.load.asked, snapshot.load.in_flight)))
         if previous is not None and previous.load.asked != snapshot.load.asked:
@@ -104,8 +106,9 @@ class RunModel:
     def _remember_level(self) -> None:
         recent = [v for v in list(self.history["decode"])[-_LEVEL_SAMPLES:] if v is not None]
         state = self.snapshot.server.state if self.snapshot else ""
-        if len(recent) == _LEVEL_SAMPLES and state == "ready":
-            self.levels[self.variant] = median(recent)
+        loads = set(self._loads)
+        if len(recent) == _LEVEL_SAMPLES and state == "ready" and len(loads) == 1:
+            self.levels[self.variant, loads.pop()] = median(recent)
 
     @property
     def marks(self) -> list[tuple[int, str]]:
@@ -113,13 +116,13 @@ class RunModel:
         return [(self._samples - at, text) for at, text in self._marks if self._samples - at < HISTORY]
 
     def ghost(self) -> tuple[float | None, str]:
-        """The other arm's decode tok/s: measured at this load, else as last seen live."""
+        """The other arm's decode tok/s at this load: measured, else as last seen live."""
         asked = self.snapshot.load.asked if self.snapshot else 0
         for cell in reversed(self.cells):
             if cell.variant != self.variant and cell.concurrency == asked and cell.decode_tok_s is not None:
                 return cell.decode_tok_s, cell.variant
-        for variant, level in self.levels.items():
-            if variant != self.variant:
+        for (variant, load), level in self.levels.items():
+            if variant != self.variant and load == asked:
                 return level, variant
         return None, ""
 

@@ -43,8 +43,10 @@ def test_ghost_is_the_other_arm_as_last_seen_and_then_as_measured() -> None:
     model = filled(12)
     assert model.ghost() == (None, "")
     off = ServerView("ready", "off", False, "http://127.0.0.1:8000", 4128, T0)
-    model.take_snapshot(snapshot(13, server=off, load=LoadView(1, 1)))
+    model.take_snapshot(snapshot(13, server=off))
     assert model.ghost() == (41.0, "on")
+    model.take_snapshot(snapshot(13, server=off, load=LoadView(1, 1)))
+    assert model.ghost() == (None, "")  # another load: nothing to compare with
     model.take_event(Event(60, T0, "experiment", "info", "", {"cell": to_plain(OFF_CELL)}))
     model.take_snapshot(snapshot(14, server=RUNNING, load=LoadView(1, 1)))
     assert model.ghost() == (77.5, "off")

@@ -190,6 +190,8 @@ class LiveScreen(OrderingScreen):
 
     async def action_log(self, action: str) -> None:
         """A key of the log, from anywhere on the screen."""
+        if self.query_one("#bottom").display:
+            self._log.focus()  # so that enter opens what the key went to
         await self._log.run_action(action)
 
     def _open_finding(self, finding: Finding) -> None:
@@ -204,6 +206,8 @@ class LiveScreen(OrderingScreen):
     @on(LogView.FindingSelected)
     def _line_selected(self, message: LogView.FindingSelected) -> None:
         self._findings.select(message.finding)
+        if not self.query_one("#bottom").display:
+            self._open_finding(message.finding)
 
     @on(FindingsPane.Selected)
     def _finding_selected(self, message: FindingsPane.Selected) -> None:

@@ -46,6 +46,7 @@ class AbPanel(VerticalScroll, can_focus=True):
         self._shown = plain
         self.set_class(over, "verdict")
         self.border_title = "Verdict" if over else "A/B"
+        self.border_subtitle = "6 shows all of it · esc hides and shows it"
         self.query_one("#ab-text", Static).update(Group(*lines))
 
 
@@ -111,9 +112,9 @@ def report_lines(report: Report) -> list[Text]:
     if not report.verdicts:
         lines.append(Text(f"✖ No verdict: {report.outcome}.", "bold red"))
     lines += table_lines([cell for arm in report.arms for cell in arm.cells])
-    lines += [Text(f"· {line}") for line in report.why]
     if report.after:
-        lines.append(Text(report.after, "dim"))
+        lines.append(Text(f"{report.after} s switches the arm, e exports this, ] shows the causes", "dim"))
+    lines += [Text(f"· {line}") for line in report.why]
     return lines
 
 

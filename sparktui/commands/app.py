@@ -14,6 +14,7 @@ from sparktui.client import discover, history
 from sparktui.client.link import start_host
 from sparktui.client.runs import RunInfo, adopt_unhosted, listed
 from sparktui.commands.launch import Missing, Usage, checked, created, run_plan, watch_plan
+from sparktui.commands.past import past_text
 from sparktui.profile import decode, find, render
 from sparktui.profile.argv import launch_spec
 from sparktui.profile.decode import Entry
@@ -136,6 +137,12 @@ class AppBackend:
         try:
             return _hosted(checked(run.plan()))
         except (Missing, RunError) as exc:
+            raise CannotDo(str(exc)) from None
+
+    def past(self, run: RunDir) -> str:
+        try:
+            return past_text(history.history_of(run.plan().profile))
+        except RunError as exc:
             raise CannotDo(str(exc)) from None
 
     def sheet(self, run: RunDir, arms: tuple[int, int], loads: tuple[int, ...]) -> SheetFacts:

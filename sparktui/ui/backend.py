@@ -48,5 +48,8 @@ class Backend(Protocol):
     def relaunch(self, run: RunDir) -> RunDir:
         """A new run of the same plan. Raises CannotDo."""
 
+    def past(self, run: RunDir) -> str:
+        """What earlier runs of the same profile have shown, as text. Raises CannotDo."""
+
     def sheet(self, run: RunDir, arms: tuple[int, int], loads: tuple[int, ...]) -> SheetFacts:
         """Expected minutes from earlier boots."""

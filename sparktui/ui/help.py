@@ -10,6 +10,7 @@ KEYS = """\
  / n N    find in the log      w  warnings only      f  follow      g G  top and end
  enter    the whole record of a finding        d  dismiss it        A  access log lines
  x        stop the server (asks)    r  relaunch (asks)    R  runs and profiles    D  take over the keys
+ c H      arms and loads measured so far, earlier verdicts and boots
  y        copy      ? help      ctrl+p or :  palette      q  quit (asks: leave running, stop)
 """
 

@@ -187,5 +187,8 @@ class FakeBackend:
         self.relaunched += 1
         return self._run
 
+    def past(self, run: RunDir) -> str:
+        return "Last verdict [/x]"
+
     def sheet(self, run: RunDir, arms: tuple[int, int], loads: tuple[int, ...]) -> SheetFacts:
         return SheetFacts(6.2)

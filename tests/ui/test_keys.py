@@ -273,6 +273,15 @@ async def test_question_mark_shows_keys_and_definitions(hands: Hands) -> None:
     assert hands.on_live
 
 
+@pytest.mark.parametrize("key", ["c", "H"])
+async def test_c_and_H_show_what_was_measured_before(hands: Hands, key: str) -> None:
+    await hands.press(key)
+    assert isinstance(hands.top, TextScreen)
+    assert "Last verdict [/x]" in hands.text
+    await hands.press("escape")
+    assert hands.on_live
+
+
 async def test_colon_opens_the_palette(hands: Hands) -> None:
     await hands.press("colon")
     assert "CommandPalette" in type(hands.top).__name__

@@ -15,6 +15,7 @@ from textual.widgets import Footer
 from sparktui.compare.report import markdown
 from sparktui.rundir import RunDir
 from sparktui.schema.live import Finding
+from sparktui.ui.backend import CannotDo
 from sparktui.ui.follower import Follower
 from sparktui.ui.messages import (
     EventsArrived,
@@ -224,6 +225,15 @@ class LiveScreen(OrderingScreen):
             self.spark.edit(self.plan.profile_path)
         else:
             self.notify("this run has no profile to edit", severity="warning")
+
+    def action_past(self) -> None:
+        """The grid of arms and loads, earlier boots and the last verdict of this profile."""
+        try:
+            text = self.spark.backend.past(self.run)
+        except CannotDo as exc:
+            self.notify(str(exc), severity="error", markup=False)
+            return
+        self.app.push_screen(TextScreen(f"{self.model.title} so far", text))
 
     def action_copy(self) -> None:
         """The verdict if there is one, else what the log shows."""

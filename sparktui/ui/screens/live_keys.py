@@ -40,6 +40,8 @@ LIVE_KEYS = [
     _key("right_square_bracket", "log('finding(1)')", "Finding ›", "finding_next", "Next finding", show=True),
     _key("D", "take_over", "Take over", "take_over", "Drive this run from this terminal"),
     _key("E", "edit", "Edit", "edit", "Edit the profile in $EDITOR; counts at the next launch"),
+    _key("c", "past", "Compare", "compare", "Arms and loads measured so far with this profile"),
+    _key("H", "past", "History", "history", "Earlier verdicts, cells and boots of this profile"),
     _key("y", "copy", "Copy", "copy", "Copy the report, or the log on screen"),
     _key("e", "export", "Export", "export", "Write the report as Markdown"),
     _key("x", "stop_server", "Stop", "stop", "Stop the server (asks)"),

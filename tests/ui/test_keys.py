@@ -198,7 +198,16 @@ async def test_t_asks_for_the_next_window(hands: Hands) -> None:
     assert hands.sent == [SetWindow(15)]
 
 
-@pytest.mark.parametrize(("key", "title"), [("2", "Decode per stream"), ("5", "Boot & server log")])
+@pytest.mark.parametrize(
+    ("key", "title"),
+    [
+        ("1", "Output"),
+        ("2", "Decode per stream"),
+        ("3", "Accept by position"),
+        ("4", "Findings"),
+        ("5", "Boot & server log"),
+    ],
+)
 async def test_numbers_maximise_a_pane_and_escape_goes_back(hands: Hands, key: str, title: str) -> None:
     await hands.press(key)
     assert live(hands.app).maximized is not None
@@ -207,6 +216,20 @@ async def test_numbers_maximise_a_pane_and_escape_goes_back(hands: Hands, key: s
     await hands.press("escape")
     assert live(hands.app).maximized is None
     assert "Load ├" in hands.text
+
+
+async def test_6_shows_all_of_the_verdict(hands: Hands) -> None:
+    data = {"report": to_plain(report())}
+    live(hands.app).post_message(EventsArrived((Event(50, T0, "verdict", "info", "v", data),)))
+    await hands.pilot.pause()
+    await hands.press("6")
+    panel = live(hands.app)._panel
+    assert live(hands.app).maximized is panel
+    assert panel.has_focus
+    assert "cudagraph_mode: FULL in off, PIECEWISE in on." in hands.text
+    await hands.press("escape")
+    assert live(hands.app).maximized is None
+    assert panel.display
 
 
 async def test_slash_finds_from_anywhere(hands: Hands) -> None:

@@ -180,6 +180,8 @@ class LiveScreen(OrderingScreen):
             self.minimize()
         elif pane.display:
             self.maximize(pane, container=False)
+            if pane.can_focus:
+                pane.focus()  # so that it scrolls by key
 
     def action_back(self) -> None:
         """Out of a maximised pane, else hide the A/B panel."""

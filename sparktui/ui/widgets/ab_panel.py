@@ -28,6 +28,7 @@ class AbPanel(VerticalScroll, can_focus=True):
     AbPanel.verdict { border: round $success; }
     """
     BORDER_TITLE = "A/B"
+    ALLOW_MAXIMIZE = True
 
     def compose(self) -> ComposeResult:
         yield Static("", markup=False, id="ab-text")

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import httpx
 
+from sparktui.bootlog.lines import LineSplitter
 from sparktui.host.journal import Journal, Level
 from sparktui.host.tail import LogRing, Tail
 from sparktui.rundir import RunDir
@@ -111,7 +112,7 @@ class Owner:
         """Lines of earlier boots, for the ring and its numbers."""
         if upto:
             with self._run.log.open("rb") as file:
-                for line in Tail(self._run.log, LogRing(), 0, 0).reader.feed(file.read(upto), 0.0):
+                for line in LineSplitter().feed(file.read(upto)):
                     self.ring.add(line.text)
 
     def _watch(self, record: ServerRecord) -> None:

@@ -14,7 +14,6 @@ from sparktui.ui.backend import CannotDo, Card
 from sparktui.ui.screens.ask import AskScreen
 
 _MARKS = {"run": "●", "server": "●", "container": "●", "script": "·", "profile": " ", "broken": "✖"}
-_GROUPS = {"run": "run", "server": "server", "container": "container", "script": "script"}
 
 
 class PickerScreen(Screen[None]):

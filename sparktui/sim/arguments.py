@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from sparktui.sim.release import DEFAULT, RELEASES, Release
+
 FAILURES = ("none", "engine-oom", "never-ready", "metrics-nonsense", "hang-requests")
 _FLAGS = Path(__file__).with_name("flags_0.27.1.txt")
 _USAGE = """usage: vllm [-h] [-v]
@@ -32,6 +34,9 @@ class SimOptions:
     noise: float = 0.01
     restart_noise: float = 0.005
     fail: str = "none"
+    model: str | None = None  # a shipped machine-and-model file's name, or a path; None: the default one
+    vllm: str = DEFAULT  # the release to speak like
+    boot_speed: float | None = None  # real boot seconds that pass in one second; overrides boot_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,10 @@ class ServeArguments:
     def get(self, name: str, default: Any) -> Any:
         value = self.given.get(name)
         return default if value is None else value
+
+    @property
+    def release(self) -> Release:
+        return Release(self.sim.vllm)
 
     @property
     def served_names(self) -> tuple[str, ...]:
@@ -105,6 +114,9 @@ def _parser() -> _Parser:
     parser.add_argument("--sim-noise", type=float)
     parser.add_argument("--sim-restart-noise", type=float)
     parser.add_argument("--sim-fail", choices=FAILURES)
+    parser.add_argument("--sim-model")
+    parser.add_argument("--sim-vllm", choices=RELEASES)
+    parser.add_argument("--sim-boot-speed", "--boot-speed", dest="sim_boot_speed", type=float)
     return parser
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import random
 import signal
 import socket
 import sys
@@ -16,15 +15,13 @@ from typing import Any
 from aiohttp import web
 
 from sparktui.sim import failures, stats
-from sparktui.sim.api import ROUTES, Api, ApiConfig
+from sparktui.sim.api import ROUTES
 from sparktui.sim.arguments import ServeArguments
-from sparktui.sim.bootlog import BootFacts, banner, moments
-from sparktui.sim.engine import Engine, EngineConfig
+from sparktui.sim.assemble import assemble
+from sparktui.sim.bootfacts import boot_facts
+from sparktui.sim.bootlog import banner, moments
 from sparktui.sim.engine_process import EngineProcess, spawn
-from sparktui.sim.intake import Limits
 from sparktui.sim.logfile import Log
-from sparktui.sim.metrics import Metrics
-from sparktui.sim.prefix import BLOCK_TOKENS
 from sparktui.sim.service import EngineService
 from sparktui.sim.truth import Truth
 
@@ -39,7 +36,7 @@ class Server:
     def __init__(self, arguments: ServeArguments) -> None:
         self._arguments = arguments
         self._truth = Truth()
-        self._facts = _boot_facts(arguments, self._truth)
+        self._facts = boot_facts(arguments, self._truth)
         self._log = Log(sys.stdout, os.getpid())
         self._stop = asyncio.Event()
         self._engine_gone = asyncio.Event()
@@ -126,7 +123,7 @@ class Server:
         return True
 
     async def _serve(self, sock: socket.socket, engine: EngineProcess) -> int:
-        service, api = self._build()
+        service, api = assemble(self._arguments, self._facts, self._truth, self._log)
         runner = web.AppRunner(api.app(), access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
         await runner.setup()
         try:
@@ -164,27 +161,6 @@ class Server:
         await web.SockSite(runner, sock, backlog=2048).start()
         self._log.api_raw("INFO:     Application startup complete.")
 
-    def _build(self) -> tuple[EngineService, Api]:
-        given, sim = self._arguments, self._arguments.sim
-        seed = sim.seed if sim.seed is not None else time.time_ns() ^ os.getpid()
-        config = EngineConfig(
-            k=given.k,
-            max_num_seqs=self._facts.max_num_seqs,
-            max_num_batched_tokens=self._facts.max_num_batched_tokens,
-            full_graphs=given.k > 0 and not self._facts.downgraded and not self._facts.eager,
-            noise=sim.noise,
-            restart_noise=sim.restart_noise,
-            truth=self._truth,
-        )
-        engine = Engine(config, random.Random(seed))
-        metrics = Metrics(given.served_names[0], given.k, _cache_config(self._facts, given))
-        service = EngineService(engine, metrics)
-        limits = Limits(given.served_names, self._facts.max_model_len)
-        access_log = not given.get("disable_uvicorn_access_log", False)
-        api_config = ApiConfig(limits, given.model, given.api_keys, access_log, sim.fail, self._truth)
-        api = Api(api_config, service, metrics, self._log, random.Random(seed + 1))
-        return service, api if self._facts.prefix_caching else api.without_prefix_cache()
-
 
 @contextlib.asynccontextmanager
 async def _background(*jobs: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
@@ -207,38 +183,3 @@ def _bind(host: str, port: int) -> socket.socket:
         sock.close()
         raise
     return sock
-
-
-def _boot_facts(given: ServeArguments, truth: Truth) -> BootFacts:
-    backend = str(given.get("attention_backend", "FLASHINFER")).upper()
-    hidden = {"api_key": "***"} if "api_key" in given.given else {}
-    names = ("moe_backend", "mamba_backend", "kv_cache_dtype")
-    return BootFacts(
-        model=given.model,
-        shown_args=given.given | hidden,
-        seconds=max(given.sim.boot_seconds, 0.0),
-        max_model_len=int(given.get("max_model_len", 32768)),
-        max_num_batched_tokens=int(given.get("max_num_batched_tokens", 8192)),
-        max_num_seqs=int(given.get("max_num_seqs", 256)),
-        kv_tokens=truth.kv_cache_tokens,
-        backend=backend,
-        speculative=given.speculative,
-        downgraded=given.k > 0 and backend == "FLASHINFER",
-        eager=bool(given.get("enforce_eager", False)),
-        prefix_caching=bool(given.get("enable_prefix_caching", True)),
-        extra={name: given.given[name] for name in names if name in given.given},
-    )
-
-
-def _cache_config(facts: BootFacts, given: ServeArguments) -> dict[str, str]:
-    """The labels of cache_config_info that tools read."""
-    return {
-        "block_size": str(BLOCK_TOKENS),
-        "cache_dtype": str(given.get("kv_cache_dtype", "auto")),
-        "enable_prefix_caching": str(facts.prefix_caching),
-        "gpu_memory_utilization": str(given.get("gpu_memory_utilization", 0.92)),
-        "kv_cache_max_concurrency": f"{facts.kv_tokens / facts.max_model_len:.2f}",
-        "kv_cache_size_tokens": str(facts.kv_tokens),
-        "num_gpu_blocks": str(facts.kv_tokens // BLOCK_TOKENS),
-        "sliding_window": "None",
-    }

@@ -153,10 +153,16 @@ def parse(text: str, t: float) -> Page:
 
 
 def _relevant(text: str) -> Iterator[str]:
-    """Only the lines that are read: the parser's time goes with the lines it sees."""
+    """Only the lines that are read: the parser's time goes with the lines it sees.
+
+    A page in between two releases has a figure under its old name and its new one: the old one is left out.
+    """
+    doubled = tuple(old for old, new in _RENAMED.items() if f"{_P}{new}" in text)
     for line in text.splitlines():
         bare = line.removeprefix("# TYPE ")
         if not (bare.startswith(_P) and bare.startswith(_WANTED, len(_P))):
+            continue
+        if doubled and bare.startswith(doubled, len(_P)):
             continue
         if "_created" not in bare or bare.startswith(_CREATED, len(_P)):
             yield line

@@ -92,6 +92,15 @@ def test_names_of_older_releases_mean_the_newer_ones() -> None:
     assert steps.buckets == {0.01: 2.0, 0.025: 6.0, math.inf: 6.0}
 
 
+def test_a_figure_under_both_its_names_counts_once() -> None:
+    both = made_text(prefix_cache_hits_total=100, gpu_prefix_cache_hits_total=100)
+    for name in ("inter_token_latency_seconds", "time_per_output_token_seconds"):
+        both += histogram(name, 1.5, _0_01=2, _Inf=6)
+    page = parse(both, 0.0)
+    assert page.counters["prefix_cache_hits_total"] == 100.0
+    assert page.histograms["inter_token_latency_seconds"].count == 6.0
+
+
 def two_engines() -> str:
     one = text_of("0.32.0-cpu/on_midload.txt")
     other = text_of("0.32.0-cpu/on_after.txt").replace('engine="0"', 'engine="1"')

@@ -1,13 +1,24 @@
-"""A thread that reads NVML at 2 Hz: an ill driver blocks for seconds and must block nothing else."""
+"""A thread that reads the GPUs at 2 Hz: an ill driver blocks for seconds and must block nothing else."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
 from time import monotonic
+from typing import Protocol
 
 from sparktui.gpu.nvml import Nvml
 from sparktui.schema.live import GpuView
+
+
+class Sensors(Protocol):
+    """What is sampled: NVML, or the stand-in's. ``problem``: why there is nothing to read, else empty."""
+
+    problem: str
+
+    def read(self) -> tuple[GpuView, ...]: ...
+
+    def close(self) -> None: ...
 
 
 class PowerMeter:
@@ -52,7 +63,7 @@ class PowerMeter:
 class GpuSampler:
     """``latest`` is the last reading; ``subscribe`` gets each one, called in the sampling thread."""
 
-    def __init__(self, interval_s: float = 0.5, make: Callable[[], Nvml] = Nvml) -> None:
+    def __init__(self, interval_s: float = 0.5, make: Callable[[], Sensors] = Nvml) -> None:
         self._interval_s = interval_s
         self._make = make
         self._stop = threading.Event()
@@ -81,13 +92,13 @@ class GpuSampler:
             self._meters.remove(meter)
 
     def _run(self) -> None:
-        nvml = self._make()
-        self.problem = nvml.problem
+        sensors = self._make()
+        self.problem = sensors.problem
         if self.problem:
             return
         while not self._stop.wait(self._interval_s):
-            self.latest = nvml.read()
+            self.latest = sensors.read()
             with self._lock:
                 for meter in self._meters:
                     meter.add(self.latest, monotonic())
-        nvml.close()
+        sensors.close()

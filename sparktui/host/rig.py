@@ -10,6 +10,7 @@ import httpx
 
 from sparktui.gpu.memory import host_memory
 from sparktui.gpu.sampler import GpuSampler
+from sparktui.gpu.standin import StandIn
 from sparktui.host.experiment import Boot
 from sparktui.host.journal import Journal
 from sparktui.host.live import Live
@@ -42,7 +43,8 @@ class Rig:
         self.loader = Loader(self._on_row, self.live.add_totals)
         self.owner = Owner(run, journal, http)
         self.owner.helpers = lambda: (self.loader.pid,) if self.loader.pid else ()
-        self.gpu = GpuSampler()
+        first = plan.arms[0]
+        self.gpu = GpuSampler(make=lambda: StandIn(first.url)) if first.runner == "sim" else GpuSampler()
         self.gpu.start()
 
     @property

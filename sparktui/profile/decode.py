@@ -7,9 +7,11 @@ from pathlib import Path
 
 from sparktui.profile import kinds
 from sparktui.profile.model import Profile
-from sparktui.profile.problems import ProfileError, Report, profile_error
+from sparktui.profile.problems import ProfileError, profile_error
 from sparktui.profile.table import PROFILE
-from sparktui.profile.yaml_source import MAX_BYTES, Map, Node, Scalar, parse
+from sparktui.yamlfile.kinds import read_keys
+from sparktui.yamlfile.problems import Report
+from sparktui.yamlfile.source import MAX_BYTES, Map, Node, Scalar, parse
 
 # What a runner can't do without.
 _NEEDS = {
@@ -46,7 +48,7 @@ def examine(path: Path) -> Entry:
         data = _read(path)
     except ProfileError as exc:
         return Entry(path, path.stem, None, exc)
-    report = Report(str(path))
+    report = Report(str(path), ProfileError)
     tree = parse(data, report)
     name = _name_of(tree, path)
     profile = decode(tree, path, report) if tree is not None else None
@@ -77,7 +79,7 @@ def _name_of(tree: Map | None, path: Path) -> str:
 
 def decode(tree: Map, path: Path, report: Report) -> Profile | None:
     """The profile of a tree; None when ``report`` has problems."""
-    values = kinds.read_keys(tree, PROFILE, "", report)
+    values = read_keys(tree, PROFILE, "", report)
     if tree.get("name") is None:
         stem = Scalar(path.stem, False, tree.line, tree.column)
         values["name"] = kinds.name(stem, "name", report)

@@ -9,7 +9,8 @@ from pathlib import Path
 import platformdirs
 
 from sparktui.profile.decode import Entry, examine
-from sparktui.profile.problems import did_you_mean, profile_error
+from sparktui.profile.problems import profile_error
+from sparktui.yamlfile.problems import did_you_mean
 
 _SUFFIXES = (".yaml", ".yml")
 

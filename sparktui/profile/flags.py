@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any, Literal
 
-from sparktui.profile import kinds
+from sparktui.profile.kinds import json_object
 from sparktui.profile.model import Args, ArgValue
-from sparktui.profile.problems import Report
 from sparktui.profile.secrecy import ADVICE, is_secret_env
-from sparktui.profile.yaml_source import Map, Node, Scalar, Seq
+from sparktui.yamlfile.kinds import describe, mapping, text
+from sparktui.yamlfile.problems import Report
+from sparktui.yamlfile.source import Map, Node, Scalar, Seq
 
 _FLAG = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -28,7 +29,7 @@ _PROFILE_KEY = {
 def args(node: Node, label: str, report: Report) -> Args:
     """vLLM's flags by name, without leading dashes; underscores in names become dashes."""
     made: Args = {}
-    for key, value in kinds.mapping(node, label, report).entries:
+    for key, value in mapping(node, label, report).entries:
         flag = key.text.replace("_", "-")
         where = f"{label}.{key.text}"
         if problem := _flag_problem(key.text, flag, value):
@@ -60,7 +61,7 @@ def _flag_problem(written: str, flag: str, value: Node) -> str:
 
 def _flag_value(node: Node, label: str, report: Report) -> ArgValue:
     if isinstance(node, Map):
-        return kinds.json_object(node, label, report)
+        return json_object(node, label, report)
     if isinstance(node, Seq):
         if not node.items:
             report.add(node, f"{label}: an empty list; leave the flag out or write null")
@@ -72,14 +73,14 @@ def _flag_value(node: Node, label: str, report: Report) -> ArgValue:
 
 def _token(node: Node, label: str, report: Report) -> str:
     if not isinstance(node, Scalar) or node.is_null:
-        report.add(node, f"{label}: expected text, got {kinds.describe(node)}")
+        report.add(node, f"{label}: expected text, got {describe(node)}")
         return ""
     return node.text
 
 
 def speculative(node: Node, label: str, report: Report) -> dict[str, Any]:
     """The object of --speculative-config."""
-    made = kinds.json_object(node, label, report)
+    made = json_object(node, label, report)
     if isinstance(node, Map):
         if not made:
             report.add(node, f"{label}: is empty; leave it out when there is no speculation")
@@ -94,7 +95,7 @@ def speculative_change(node: Node, label: str, report: Report) -> dict[str, Any]
     """A variant's: keys that merge into the profile's, or ``off``."""
     if isinstance(node, Scalar):
         if node.text != "off" and node.boolean is not False:
-            report.add(node, f"{label}: expected a mapping or off, got {kinds.describe(node)}")
+            report.add(node, f"{label}: expected a mapping or off, got {describe(node)}")
         return False
     return speculative(node, label, report)
 
@@ -111,7 +112,7 @@ def env_change(node: Node, label: str, report: Report) -> dict[str, str | None]:
 
 def _env(node: Node, label: str, report: Report, may_remove: bool) -> dict[str, str | None]:
     made: dict[str, str | None] = {}
-    for key, value in kinds.mapping(node, label, report).entries:
+    for key, value in mapping(node, label, report).entries:
         where = f"{label}.{key.text}"
         removes = may_remove and isinstance(value, Scalar) and value.is_null
         if not _ENV.fullmatch(key.text):
@@ -124,5 +125,5 @@ def _env(node: Node, label: str, report: Report, may_remove: bool) -> dict[str, 
         elif isinstance(value, Scalar) and not value.plain:
             made[key.text] = value.text
         else:
-            made[key.text] = kinds.text(value, where, report)
+            made[key.text] = text(value, where, report)
     return made

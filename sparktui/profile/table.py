@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from sparktui.profile import flags
-from sparktui.profile.kinds import (
+from sparktui.profile.kinds import json_object, name, url
+from sparktui.profile.model import Expectation, Roof, Slo, Variant
+from sparktui.schema.launch import LoadSpec, MeasureSpec
+from sparktui.yamlfile.kinds import (
     Key,
     Kind,
     boolean,
     choice,
     integer,
-    json_object,
     list_of,
     mapping,
-    name,
     number,
     section,
     text,
-    url,
 )
-from sparktui.profile.model import Expectation, Roof, Slo, Variant
-from sparktui.profile.problems import Report
-from sparktui.profile.yaml_source import Map, Node
-from sparktui.schema.launch import LoadSpec, MeasureSpec
+from sparktui.yamlfile.problems import Report
+from sparktui.yamlfile.source import Map, Node
 
 _POSITIVE = number(above=0)
 

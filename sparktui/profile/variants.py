@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparktui.profile.model import Args, Docker, JsonObject, Profile, Variant
-from sparktui.profile.problems import did_you_mean, profile_error
+from sparktui.profile.problems import profile_error
+from sparktui.yamlfile.problems import did_you_mean
 
 _BUILT_IN_ON = Variant("on")
 _BUILT_IN_OFF = Variant("off", speculative=False)

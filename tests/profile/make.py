@@ -7,8 +7,9 @@ from pathlib import Path
 
 from sparktui.profile.decode import load
 from sparktui.profile.model import Profile
-from sparktui.profile.problems import ProfileError, Report
-from sparktui.profile.yaml_source import Map, Node, parse
+from sparktui.profile.problems import ProfileError
+from sparktui.yamlfile.problems import Report
+from sparktui.yamlfile.source import Map, Node, parse
 
 HOME = {"HOME": "/home/ada"}
 

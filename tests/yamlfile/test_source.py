@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sparktui.profile.problems import Report
-from sparktui.profile.yaml_source import MAX_BYTES, Map, Scalar, Seq, parse
+from sparktui.yamlfile.problems import Report
+from sparktui.yamlfile.source import MAX_BYTES, Map, Scalar, Seq, parse
 from tests.profile.make import errors, tree, value
 
 
@@ -109,10 +109,10 @@ def test_a_byte_order_mark_is_no_part_of_the_first_key() -> None:
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (b"", "1: the file is empty: a profile is a mapping that has at least a model"),
-        (b"# nothing here\n", "1: the file is empty: a profile is a mapping that has at least a model"),
-        (b"- a\n- b\n", "1: expected a mapping at the top, such as 'model: …'"),
-        (b"\n\nhello\n", "3: expected a mapping at the top, such as 'model: …'"),
+        (b"", "1: the file is empty"),
+        (b"# nothing here\n", "1: the file is empty"),
+        (b"- a\n- b\n", "1: expected a mapping at the top, such as 'name: …'"),
+        (b"\n\nhello\n", "3: expected a mapping at the top, such as 'name: …'"),
         (b"model: m\nabout: caf\xe9\n", "2: not UTF-8: byte 0xe9"),
         (b"model: m\nabout: a\x07b\n", "2: character U+0007 is not allowed"),
         (b'model: m\nabout: "a\\0b"\n', "2: NUL and lone surrogates are not allowed"),
@@ -132,7 +132,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_key() -> None:
         (b"model: m\nargs: " + b"[" * 5000, "2: nested more than 32 levels deep"),
         (b"model: m\nargs: " + b"{a: " * 5000, "2: nested more than 32 levels deep"),
         (b"model: m\n? [a, b]\n: c\n", "2: a key must be text"),
-        (b"model: m\n#" + b"x" * MAX_BYTES, "is larger than 256 KiB: not a profile"),
+        (b"model: m\n#" + b"x" * MAX_BYTES, "is larger than 256 KiB"),
     ],
 )
 def test_a_broken_file_says_what_and_where(tmp_path: Path, data: bytes, problem: str) -> None:

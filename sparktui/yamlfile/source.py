@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import yaml
 from yaml.composer import ComposerError
 
-from sparktui.profile.problems import Report
+from sparktui.yamlfile.problems import Report
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 32
@@ -104,18 +104,18 @@ def parse(data: bytes, report: Report) -> Map | None:
     root = _compose(text, report)
     if root is None:
         if not report.problems:
-            report.at(1, 1, "the file is empty: a profile is a mapping that has at least a model")
+            report.at(1, 1, "the file is empty")
         return None
     tree = _convert(root, report)
     if not isinstance(tree, Map):
-        report.add(tree, "expected a mapping at the top, such as 'model: …'")
+        report.add(tree, "expected a mapping at the top, such as 'name: …'")
         return None
     return tree
 
 
 def _decode(data: bytes, report: Report) -> str | None:
     if len(data) > MAX_BYTES:
-        report.at(0, 0, f"is larger than {MAX_BYTES // 1024} KiB: not a profile")
+        report.at(0, 0, f"is larger than {MAX_BYTES // 1024} KiB")
         return None
     try:
         return data.decode("utf-8-sig")

@@ -1,0 +1,1 @@
+"""Strict YAML files: keys from a table, every problem with file and line."""

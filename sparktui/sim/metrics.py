@@ -1,195 +1,156 @@
-"""vLLM 0.27.1's /metrics: the same names, types, labels and buckets, in a registry of its own."""
+"""The stand-in's /metrics: what its engines did, in the families of the release it speaks like."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator, Mapping
 
 from prometheus_client import (
     CollectorRegistry,
-    Counter,
-    Gauge,
     GCCollector,
-    Histogram,
     PlatformCollector,
     ProcessCollector,
     generate_latest,
 )
 
-from sparktui.sim import families
-from sparktui.sim.engine import Engine, Output, Request, Step
+from sparktui.sim import cacheinfo, exposition, families
+from sparktui.sim.counts import EngineCounts, histogram_bounds
+from sparktui.sim.engine import Engine
+from sparktui.sim.exposition import label_text
+from sparktui.sim.families import Family
+from sparktui.sim.httpcounts import HttpCounts
+from sparktui.sim.observed import Observed, Totals
+from sparktui.sim.release import Release
+from sparktui.sim.requests import Step
 
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """Running sums for the periodic statistics line."""
-
-    prompt_tokens: int = 0
-    generation_tokens: int = 0
-    cache_queries: int = 0
-    cache_hits: int = 0
-    drafts: int = 0
-    draft_tokens: int = 0
-    accepted: tuple[int, ...] = ()
+__all__ = ["Metrics", "Totals"]
+_DEFAULT = Release()
+_MAX_MODEL_LEN = 32768
 
 
 class Metrics:
-    """Counts what the engine did. ``k``: draft positions, 0 leaves the spec_decode counters out."""
+    """Counts what the engines did.
 
-    def __init__(self, model_name: str, k: int, cache_config: Mapping[str, str]) -> None:
-        self._registry = CollectorRegistry()
-        GCCollector(registry=self._registry)
-        PlatformCollector(registry=self._registry)
-        ProcessCollector(registry=self._registry)
-        self._labels = {"engine": "0", "model_name": model_name}
-        spec = self._spec_counters(k)
-        self._counters = spec | {name: self._counter(name, text) for name, text in families.COUNTERS.items()}
-        self._gauges = {name: self._gauge(name, text) for name, text in families.GAUGES.items()}
-        self._histograms = {name: self._histogram(name, *rest) for name, rest in families.HISTOGRAMS.items()}
-        self._success = self._labelled(
-            "request_success",
-            "Count of successfully processed requests.",
-            "finished_reason",
-            families.FINISHED_REASONS,
-        )
-        self._sources = self._labelled(
-            "prompt_tokens_by_source",
-            "Number of prompt tokens by source.",
-            "source",
-            ("local_compute", "local_cache_hit", "external_kv_transfer"),
-        )
-        self._constant_gauges(cache_config)
-        self.totals = Totals(accepted=(0,) * k)
+    ``k``: draft positions, 0 leaves the spec_decode counters out. ``cache_config``: known labels of
+    cache_config_info. ``log_stats``: False with --disable-log-stats, whose page has no family of vLLM's.
+    ``hidden``: with --show-hidden-metrics-for-version.
+    """
 
-    def record(self, step: Step, engine: Engine) -> None:
-        """Count one completed step and the engine's state after it."""
-        self._count_step(step)
-        for output in step.outputs:
-            self._count_output(output, step.at)
-        self.set_state(engine)
+    def __init__(
+        self,
+        model_name: str,
+        k: int,
+        cache_config: Mapping[str, str],
+        release: Release = _DEFAULT,
+        engines: int = 1,
+        max_model_len: int = _MAX_MODEL_LEN,
+        log_stats: bool = True,
+        hidden: bool = False,
+    ) -> None:
+        self.release = release
+        self.log_stats = log_stats
+        self.http = HttpCounts()
+        self.observed = tuple(Observed(k) for _ in range(engines))
+        self._model = {"model_name": model_name}
+        self._families = tuple(families.of(release, k, hidden)) if log_stats else ()
+        self._bounds = histogram_bounds(max_model_len)
+        self._cache_config = cacheinfo.labels(release, cache_config)
+        self._counts = self._zeros()
+        self._process = _process_registry()
 
-    def set_state(self, engine: Engine) -> None:
-        """Refresh the gauges."""
-        self._gauges["num_requests_running"].set(engine.running)
-        self._gauges["num_requests_waiting"].set(engine.waiting)
-        self._gauges["kv_cache_usage_perc"].set(engine.kv_usage)
-        self._capacity.set(engine.waiting)
+    @property
+    def totals(self) -> Totals:
+        """Sums over the engines since boot, whatever was reset."""
+        found = self.observed[0].totals
+        for other in self.observed[1:]:
+            found += other.totals
+        return found
+
+    def totals_of(self, index: int) -> Totals:
+        """Sums of one engine since boot, whatever was reset."""
+        return self.observed[index].totals
+
+    def record(self, step: Step, engine: Engine, index: int = 0) -> None:
+        """Count one completed step of engine ``index`` and the engine's state after it."""
+        if not self.log_stats:
+            return
+        self._counts[index].count(step)
+        self.observed[index].see(step)
+        self.set_state(engine, index)
+
+    def set_state(self, engine: Engine, index: int = 0) -> None:
+        """Refresh the gauges of engine ``index``."""
+        seen = self.observed[index]
+        seen.running, seen.waiting, seen.kv_usage = engine.running, engine.waiting, engine.kv_usage
+
+    def reset(self) -> None:
+        """Every counter and histogram starts at 0 again, with a new creation time; gauges stay."""
+        self._counts = self._zeros()
+        self.http.reset()
 
     def page(self) -> bytes:
         """The text of /metrics."""
-        return generate_latest(self._registry)
+        lines: list[str] = []
+        for family in self._families:
+            lines += self._lines(family)
+        if self.log_stats:
+            lines += exposition.simple("vllm:cache_config_info", "gauge", cacheinfo.HELP, self._cache_info())
+        text = "\n".join([*lines, *self.http.lines(), ""])
+        return generate_latest(self._process) + text.encode()
 
-    def _count_step(self, step: Step) -> None:
-        generated = sum(output.tokens for output in step.outputs)
-        queries = hits = 0
-        for request in step.prefilled:
-            if request.first_token == step.at:
-                queries += request.prompt_tokens
-                hits += request.cached_tokens
-        self._add("generation_tokens", generated)
-        self._add("prompt_tokens", queries)
-        self._add("prompt_tokens_cached", hits)
-        self._add("prefix_cache_queries", queries)
-        self._add("prefix_cache_hits", hits)
-        self._add("num_preemptions", step.preempted)
-        self._sources["local_compute"].inc(queries - hits)
-        self._sources["local_cache_hit"].inc(hits)
-        self._histograms["iteration_tokens_total"].observe(generated + queries - hits)
-        self._count_drafts(step)
-        old = self.totals
-        self.totals = Totals(
-            old.prompt_tokens + queries,
-            old.generation_tokens + generated,
-            old.cache_queries + queries,
-            old.cache_hits + hits,
-            old.drafts + step.drafts,
-            old.draft_tokens + step.draft_tokens,
-            tuple(a + b for a, b in zip(old.accepted, step.accepted, strict=True)),
-        )
+    def _zeros(self) -> list[EngineCounts]:
+        now = time.time()
+        return [EngineCounts(self._bounds, now) for _ in self.observed]
 
-    def _count_drafts(self, step: Step) -> None:
-        if not step.accepted:
-            return
-        self._add("spec_decode_num_drafts", step.drafts)
-        self._add("spec_decode_num_draft_tokens", step.draft_tokens)
-        self._add("spec_decode_num_accepted_tokens", sum(step.accepted))
-        for counter, value in zip(self._positions, step.accepted, strict=True):
-            counter.inc(value)
+    def _lines(self, family: Family) -> list[str]:
+        name = f"vllm:{family.name}"
+        if family.kind == "histogram":
+            series = [
+                (self._labels(index), counts.histograms[family.key])
+                for index, counts in enumerate(self._counts)
+            ]
+            return exposition.histogram(name, family.help, series, self._counts[0].created)
+        samples = list(self._samples(family))
+        if family.kind == "counter":
+            return exposition.counter(name, family.help, samples, self._counts[0].created)
+        return exposition.simple(name, "gauge", family.help, samples)
 
-    def _count_output(self, output: Output, at: float) -> None:
-        if output.gap is None:
-            self._observe("time_to_first_token_seconds", at - output.request.arrived)
-        else:
-            self._observe("inter_token_latency_seconds", output.gap)
-        if output.finish_reason is not None:
-            self._success[output.finish_reason].inc()
-            self._count_request(output.request)
+    def _samples(self, family: Family) -> Iterator[tuple[str, float]]:
+        for index, counts in enumerate(self._counts):
+            labels = self._labels(index) if family.per_engine else self._model
+            for value in family.values:
+                own = {family.label: value} if family.label else {}
+                found = (
+                    _gauge(self.observed[index], family.key, value)
+                    if family.kind == "gauge"
+                    else counts.value(family.key, value)
+                )
+                yield label_text(labels, **own), found
+            if not family.per_engine:
+                return
 
-    def _count_request(self, request: Request) -> None:
-        scheduled = request.arrived if request.scheduled is None else request.scheduled
-        first = scheduled if request.first_token is None else request.first_token
-        last = first if request.last_token is None else request.last_token
-        self._observe("request_prompt_tokens", request.prompt_tokens)
-        self._observe("request_generation_tokens", request.generated)
-        self._observe("request_max_num_generation_tokens", request.generated)
-        self._observe("request_params_n", 1)
-        self._observe("request_params_max_tokens", request.max_tokens)
-        per_token = (last - first) / (request.generated - 1) if request.generated > 1 else 0.0
-        self._observe("request_time_per_output_token_seconds", per_token)
-        self._observe("e2e_request_latency_seconds", last - request.arrived)
-        self._observe("request_queue_time_seconds", scheduled - request.arrived)
-        self._observe("request_inference_time_seconds", last - scheduled)
-        self._observe("request_prefill_time_seconds", first - scheduled)
-        self._observe("request_decode_time_seconds", last - first)
-        self._observe("request_prefill_kv_computed_tokens", request.prompt_tokens - request.cached_tokens)
+    def _labels(self, index: int) -> dict[str, str]:
+        return self._model | {"engine": str(index)}
 
-    def _add(self, name: str, amount: float) -> None:
-        self._counters[name].inc(amount)
+    def _cache_info(self) -> list[tuple[str, float]]:
+        return [(label_text(self._cache_config, engine=str(i)), 1.0) for i in range(len(self.observed))]
 
-    def _observe(self, name: str, amount: float) -> None:
-        self._histograms[name].observe(amount)
 
-    def _counter(self, name: str, text: str) -> Counter:
-        family = Counter(f"vllm:{name}", text, list(self._labels), registry=self._registry)
-        return family.labels(**self._labels)
+def _gauge(seen: Observed, name: str, label: str) -> float:
+    """A gauge's value; nothing is ever deferred, nothing sleeps."""
+    values = {
+        ("num_requests_running", ""): float(seen.running),
+        ("num_requests_waiting", ""): float(seen.waiting),
+        ("num_requests_waiting_by_reason", "capacity"): float(seen.waiting),
+        ("kv_cache_usage_perc", ""): seen.kv_usage,
+        ("engine_sleep_state", "awake"): 1.0,
+    }
+    return values.get((name, label), 0.0)
 
-    def _gauge(self, name: str, text: str) -> Gauge:
-        family = Gauge(f"vllm:{name}", text, list(self._labels), registry=self._registry)
-        return family.labels(**self._labels)
 
-    def _histogram(self, name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
-        family = Histogram(f"vllm:{name}", text, list(self._labels), buckets=buckets, registry=self._registry)
-        return family.labels(**self._labels)
-
-    def _labelled(self, name: str, text: str, label: str, values: tuple[str, ...]) -> dict[str, Counter]:
-        """A counter with one more label, every value present from the start."""
-        family = Counter(f"vllm:{name}", text, [*self._labels, label], registry=self._registry)
-        return {value: family.labels(**self._labels, **{label: value}) for value in values}
-
-    def _spec_counters(self, k: int) -> dict[str, Counter]:
-        self._positions: list[Counter] = []
-        if not k:
-            return {}
-        counters = {name: self._counter(name, text) for name, text in families.SPEC_COUNTERS.items()}
-        by_position = self._labelled(
-            "spec_decode_num_accepted_tokens_per_pos",
-            "Accepted tokens per draft position.",
-            "position",
-            tuple(str(i) for i in range(k)),
-        )
-        self._positions = list(by_position.values())
-        return counters
-
-    def _constant_gauges(self, cache_config: Mapping[str, str]) -> None:
-        labels = [*self._labels, "reason"]
-        text = "Number of waiting requests by reason."
-        by_reason = Gauge("vllm:num_requests_waiting_by_reason", text, labels, registry=self._registry)
-        self._capacity = by_reason.labels(**self._labels, reason="capacity")
-        by_reason.labels(**self._labels, reason="deferred")
-        labels = [*self._labels, "sleep_state"]
-        sleep = Gauge("vllm:engine_sleep_state", "Engine sleep state", labels, registry=self._registry)
-        for state in ("awake", "weights_offloaded", "discard_all"):
-            sleep.labels(**self._labels, sleep_state=state).set(state == "awake")
-        text = "Information of the LLMEngine CacheConfig"
-        info = Gauge("vllm:cache_config_info", text, [*cache_config, "engine"], registry=self._registry)
-        info.labels(**cache_config, engine="0").set(1)
+def _process_registry() -> CollectorRegistry:
+    registry = CollectorRegistry()
+    GCCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    ProcessCollector(registry=registry)
+    return registry

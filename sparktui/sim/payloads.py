@@ -1,21 +1,30 @@
-"""Bodies of vLLM 0.27.1's OpenAI answers, field by field as recorded from it."""
+"""Bodies of vLLM's OpenAI answers, field by field: 0.27.1 and 0.32.0 as recorded, others as the nearer one.
+
+By release: ``system_fingerprint`` is null before 0.21 (the release whose ``--fingerprint-mode`` names it);
+``completion_tokens_details`` came with 0.32; what a reasoning parser sets apart is ``reasoning``, before 0.16
+(vllm pull requests 27752 and 33402) ``reasoning_content`` with the same text beside it.
+"""
 
 from __future__ import annotations
 
 import json
 import secrets
 import time
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
 
-from sparktui.sim.bootlog import VERSION
+from sparktui.sim.release import Release
 from sparktui.sim.service import Delta
 
 DONE = b"data: [DONE]\n\n"
 ENGINE_DEAD = "EngineCore encountered an issue. See stack trace (above) for the root cause."
-_FINGERPRINT = f"vllm-{VERSION}-{secrets.token_hex(4)}"
+_CONFIGURATION = secrets.token_hex(4)  # vLLM hashes its configuration
+_FINGERPRINT_SINCE = "0.21.0"
+_USAGE_DETAILS_SINCE = "0.32.0"
+_ONE_REASONING_FIELD_SINCE = "0.16.0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +33,10 @@ class Answer:
 
     chat: bool
     model: str
-    prompt_tokens: int
+    prompt_tokens: tuple[int, ...]  # of each prompt
     include_usage: bool = False
     continuous_usage: bool = False
+    release: Release = field(default_factory=Release)
     key: str = field(default_factory=lambda: secrets.token_hex(8))
     created: int = field(default_factory=lambda: int(time.time()))
 
@@ -34,65 +44,74 @@ class Answer:
     def id(self) -> str:
         return f"{'chatcmpl' if self.chat else 'cmpl'}-{self.key}"
 
+    def named(self, key: str) -> Answer:
+        """The same with the client's own X-Request-Id."""
+        return replace(self, key=key)
+
+    @property
+    def fingerprint(self) -> str | None:
+        """``system_fingerprint``; None before releases had one."""
+        version = self.release.version
+        return f"vllm-{version}-{_CONFIGURATION}" if self.release.since(_FINGERPRINT_SINCE) else None
+
+    @property
+    def details(self) -> bool:
+        """Whether usage objects carry ``completion_tokens_details``."""
+        return self.release.since(_USAGE_DETAILS_SINCE)
+
+    @property
+    def reasoning_fields(self) -> tuple[str, ...]:
+        """Names under which reasoning is told."""
+        one = self.release.since(_ONE_REASONING_FIELD_SINCE)
+        return ("reasoning",) if one else ("reasoning", "reasoning_content")
+
     def usage(self, completion_tokens: int) -> dict[str, int]:
-        """The usage object; tokens."""
-        total = self.prompt_tokens + completion_tokens
-        return {
-            "prompt_tokens": self.prompt_tokens,
-            "total_tokens": total,
-            "completion_tokens": completion_tokens,
-        }
+        """The usage object of the whole answer; tokens."""
+        prompt = sum(self.prompt_tokens)
+        total = prompt + completion_tokens
+        return {"prompt_tokens": prompt, "total_tokens": total, "completion_tokens": completion_tokens}
 
-    def role_chunk(self) -> bytes:
-        """The first event of a chat stream: a role, no token."""
-        delta = {"role": "assistant", "content": ""}
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}
-        return self._event([choice], 0, {"prompt_token_ids": None, "prompt_text": None})
-
-    def delta_chunk(self, delta: Delta) -> bytes:
-        """An event with tokens; the last one carries the finish reason."""
-        choice: dict[str, Any] = {"index": 0}
-        choice |= {"delta": {"content": delta.text}} if self.chat else {"text": delta.text}
-        choice |= {"logprobs": None, "finish_reason": delta.finish_reason}
-        if delta.finish_reason or not self.chat:
-            choice["stop_reason"] = None
-        choice["token_ids"] = None
-        return self._event([choice], delta.generated, {})
-
-    def usage_chunk(self, completion_tokens: int) -> bytes:
-        """The closing usage event, without choices."""
-        body = self._head("chunk") | {"choices": [], "usage": self.usage(completion_tokens)}
-        return event(body | {"system_fingerprint": _FINGERPRINT})
-
-    def whole(self, delta: Delta) -> dict[str, Any]:
-        """The answer to a request without ``stream``."""
-        ending = {
-            "logprobs": None,
-            "finish_reason": delta.finish_reason,
-            "stop_reason": None,
-            "token_ids": None,
-        }
-        content = {"message": _message(delta.text)} if self.chat else {"text": delta.text}
-        usage: dict[str, Any] = self.usage(delta.generated)
-        return self._head("whole") | {
-            "choices": [{"index": 0} | content | ending],
-            "service_tier": None,
-            "system_fingerprint": _FINGERPRINT,
-            "usage": usage | {"prompt_tokens_details": None},
-            "kv_transfer_params": None,
-        }
-
-    def _head(self, kind: str) -> dict[str, Any]:
+    def head(self, kind: str) -> dict[str, Any]:
+        """The fields every body starts with. ``kind``: ``chunk`` or ``whole``."""
         name = "text_completion"
         if self.chat:
             name = "chat.completion.chunk" if kind == "chunk" else "chat.completion"
         return {"id": self.id, "object": name, "created": self.created, "model": self.model}
 
-    def _event(self, choices: list[dict[str, Any]], generated: int, tail: dict[str, Any]) -> bytes:
-        body = self._head("chunk") | {"choices": choices}
-        if self.continuous_usage:
-            body["usage"] = self.usage(generated)
-        return event(body | tail)
+    def usage_chunk(self, completion_tokens: int) -> bytes:
+        """The closing usage event, without choices; fields that are null are left out here."""
+        body = self.head("chunk") | {"choices": [], "usage": self.usage(completion_tokens)}
+        if self.fingerprint is not None:
+            body["system_fingerprint"] = self.fingerprint
+        return event(body)
+
+    def whole(self, deltas: Sequence[Delta]) -> dict[str, Any]:
+        """The answer to a request without ``stream``; a delta for each choice."""
+        usage: dict[str, Any] = self.usage(sum(delta.generated for delta in deltas))
+        usage["prompt_tokens_details"] = None
+        if self.details:
+            usage["completion_tokens_details"] = None
+        body = self.head("whole") | {
+            "choices": [self._choice(index, delta) for index, delta in enumerate(deltas)],
+            "service_tier": None,
+            "system_fingerprint": self.fingerprint,
+            "usage": usage,
+        }
+        if self.chat:
+            body |= dict.fromkeys(("prompt_logprobs", "prompt_token_ids", "prompt_text"))
+        return body | dict.fromkeys(("kv_transfer_params", "ec_transfer_params", "metrics"))
+
+    def _choice(self, index: int, delta: Delta) -> dict[str, Any]:
+        said: dict[str, Any] = {"message": self._message(delta)} if self.chat else {"text": delta.content}
+        ending = {"finish_reason": delta.finish_reason, "stop_reason": delta.stop_reason, "token_ids": None}
+        more = {} if self.chat else dict.fromkeys(("prompt_logprobs", "prompt_token_ids"))
+        return {"index": index} | said | {"logprobs": None} | ending | more | {"routed_experts": None}
+
+    def _message(self, delta: Delta) -> dict[str, Any]:
+        empty = dict.fromkeys(("refusal", "annotations", "audio", "function_call"))
+        content = None if delta.reasoning and not delta.content else delta.content
+        reasoning = dict.fromkeys(self.reasoning_fields, delta.reasoning or None)
+        return {"role": "assistant", "content": content} | empty | reasoning
 
 
 def event(body: dict[str, Any]) -> bytes:
@@ -122,13 +141,21 @@ def models_body(names: tuple[str, ...], root: str, max_model_len: int, created: 
             "root": root,
             "parent": None,
             "max_model_len": max_model_len,
-            "permission": [],
+            "permission": [_permission(created)],
         }
         for name in names
     ]
     return {"object": "list", "data": cards}
 
 
-def _message(text: str) -> dict[str, Any]:
-    empty = dict.fromkeys(("refusal", "annotations", "audio", "function_call", "reasoning"))
-    return {"role": "assistant", "content": text} | empty
+def _permission(created: int) -> dict[str, Any]:
+    allowed = {
+        "allow_create_engine": False,
+        "allow_sampling": True,
+        "allow_logprobs": True,
+        "allow_search_indices": False,
+        "allow_view": True,
+        "allow_fine_tuning": False,
+    }
+    head = {"id": f"modelperm-{secrets.token_hex(8)}", "object": "model_permission", "created": created}
+    return head | allowed | {"organization": "*", "group": None, "is_blocking": False}

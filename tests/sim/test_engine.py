@@ -1,51 +1,29 @@
-"""The engine model in virtual time."""
+"""The engine model in virtual time: rates, acceptance, noise, disturbances."""
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import replace
+from itertools import pairwise
+from typing import get_args
 
 import pytest
 
-from sparktui.sim.engine import Engine, EngineConfig, Request, Step
-from sparktui.sim.truth import Truth, true_ratio
-
-QUIET = EngineConfig(noise=0.0, restart_noise=0.0)
-
-
-def run(engine: Engine) -> list[Step]:
-    """Complete steps at their deadlines until nothing is left to do."""
-    steps = []
-    while engine.due is not None:
-        step = engine.step(engine.due)
-        assert step is not None
-        steps.append(step)
-    return steps
-
-
-def decode(config: EngineConfig, tokens: int, seed: int = 7) -> tuple[Request, list[Step]]:
-    """One request alone, prompt of one token."""
-    engine = Engine(config, random.Random(seed))
-    request = Request("r", prompt_tokens=1, max_tokens=tokens)
-    engine.add(request, 100.0)
-    return request, run(engine)
-
-
-def decode_rate(request: Request) -> float:
-    assert request.first_token is not None
-    assert request.last_token is not None
-    return (request.generated - 1) / (request.last_token - request.first_token)
+from sparktui.sim.engine import Engine, EngineConfig, Request
+from sparktui.sim.truth import GraphMode, ModeCost, Truth, true_ratio
+from tests.sim.steps import FLAT, OFF_S, QUIET, decode, decode_rate, run
 
 
 @pytest.mark.parametrize(("k", "expected"), [(0, 77.5), (3, 41.0)])
 def test_decode_rate_is_the_published_one(k: int, expected: float) -> None:
     request, _ = decode(replace(QUIET, k=k), 60_000)
     assert decode_rate(request) == pytest.approx(expected, rel=0.01)
-    assert Truth().decode_tok_s(k) == pytest.approx(expected, rel=1e-9)
+    assert Truth().decode_tok_s(k) == pytest.approx(expected, rel=1e-3)
 
 
 def test_the_published_ratio() -> None:
-    assert true_ratio() == pytest.approx(41 / 77.5)
+    assert true_ratio() == pytest.approx(41 / 77.5, rel=1e-3)
 
 
 @pytest.mark.parametrize(("k", "rate"), [(2, 0.624), (3, 0.537), (4, 0.452)])
@@ -81,35 +59,12 @@ def test_later_positions_of_a_long_chain_keep_falling() -> None:
     assert chain[:4] == Truth().acceptance(4)
 
 
-def test_requests_above_max_num_seqs_wait_in_order() -> None:
-    engine = Engine(replace(QUIET, max_num_seqs=4), random.Random(1))
-    requests = [Request(str(i), prompt_tokens=1, max_tokens=10) for i in range(7)]
-    for request in requests:
-        engine.add(request, 0.0)
-    engine.step(engine.due or 0.0)
-    assert (engine.running, engine.waiting) == (4, 3)
-    run(engine)
-    assert (engine.running, engine.waiting) == (0, 0)
-    scheduled = [request.scheduled for request in requests]
-    assert scheduled[0] == 0.0
-    assert scheduled[1] == scheduled[3] == requests[0].first_token  # came while the first step ran
-    assert scheduled[4] == requests[0].last_token
-    assert scheduled[5] == scheduled[6] == requests[1].last_token
-
-
 def test_a_step_grows_with_the_batch_and_more_so_under_speculation() -> None:
     truth = Truth()
     off = truth.step_s(0, 32) / truth.step_s(0, 1)
     on = truth.step_s(3, 32) / truth.step_s(3, 1)
     assert 1 < off < on
     assert 32 * truth.decode_tok_s(0, 32) > 8 * truth.decode_tok_s(0, 8)
-
-
-def test_prefill_costs_its_uncached_tokens() -> None:
-    engine = Engine(QUIET, random.Random(1))
-    engine.add(Request("r", prompt_tokens=4096, max_tokens=1, cached_tokens=96), 0.0)
-    (step,) = run(engine)
-    assert step.duration == pytest.approx(1 / 77.5 + 1.0)
 
 
 def test_without_ignore_eos_an_answer_stops_by_itself() -> None:
@@ -119,28 +74,6 @@ def test_without_ignore_eos_an_answer_stops_by_itself() -> None:
     steps = run(engine)
     assert request.generated == 37
     assert steps[-1].outputs[0].finish_reason == "stop"
-
-
-def test_an_aborted_request_frees_its_seat() -> None:
-    engine = Engine(replace(QUIET, max_num_seqs=1), random.Random(1))
-    first, second = (Request(name, prompt_tokens=1, max_tokens=5) for name in "ab")
-    engine.add(first, 0.0)
-    engine.add(second, 0.0)
-    engine.abort(first)
-    run(engine)
-    assert (first.generated, second.generated) == (0, 5)
-
-
-def test_an_overflowing_kv_cache_preempts_the_youngest() -> None:
-    config = replace(QUIET, truth=Truth(kv_cache_tokens=100))
-    engine = Engine(config, random.Random(1))
-    old, young = (Request(name, prompt_tokens=40, max_tokens=30) for name in "ab")
-    engine.add(old, 0.0)
-    engine.add(young, 0.0)
-    steps = run(engine)
-    assert (old.preemptions, young.preemptions) == (0, 1)
-    assert sum(step.preempted for step in steps) == 1
-    assert (old.generated, young.generated) == (30, 30)
 
 
 def test_steps_follow_deadlines_not_the_caller() -> None:
@@ -163,7 +96,7 @@ def test_not_due_yet_gives_nothing() -> None:
 
 
 def test_restart_noise_is_one_factor_for_the_whole_process() -> None:
-    config = EngineConfig(noise=0.0, restart_noise=0.05)
+    config = replace(QUIET, restart_noise=0.05)
     rates = []
     for seed in range(3):
         _, steps = decode(config, 50, seed)
@@ -174,9 +107,80 @@ def test_restart_noise_is_one_factor_for_the_whole_process() -> None:
 
 
 def test_step_noise_has_the_size_asked_for() -> None:
-    _, steps = decode(EngineConfig(noise=0.01, restart_noise=0.0), 20_000)
-    durations = [step.duration * 77.5 for step in steps[1:]]
+    _, steps = decode(replace(QUIET, noise=0.01), 20_000)
+    durations = [step.duration / OFF_S for step in steps[1:]]
     mean = sum(durations) / len(durations)
     deviation = (sum((d - mean) ** 2 for d in durations) / len(durations)) ** 0.5
     assert mean == pytest.approx(1.0, abs=0.002)
     assert deviation == pytest.approx(0.01, rel=0.15)
+    previous = [(a - mean) * (b - mean) for a, b in pairwise(durations)]
+    assert sum(previous) / len(previous) / deviation**2 == pytest.approx(0.9, abs=0.03)
+
+
+def test_each_request_has_its_own_temperature() -> None:
+    truth = replace(FLAT, accepted={3: (0.0, 0.0, 0.0)}, greedy={3: (1.0, 1.0, 1.0)})
+    engine = Engine(replace(QUIET, k=3, truth=truth), random.Random(1))
+    greedy = Request("g", prompt_tokens=1, max_tokens=41, temperature=0.0)
+    sampled = Request("s", prompt_tokens=1, max_tokens=41, temperature=1.0)
+    unsaid = Request("u", prompt_tokens=1, max_tokens=41)
+    for request in (greedy, sampled, unsaid):
+        engine.add(request, 0.0)
+    gains = {request.id: set[int]() for request in (greedy, sampled, unsaid)}
+    for step in run(engine)[1:]:
+        for output in step.outputs:
+            gains[output.request.id].add(output.tokens)
+    assert gains == {"g": {4}, "s": {1}, "u": {1}}
+
+
+def test_slower_graphs_make_longer_steps() -> None:
+    truth = replace(FLAT, mode_cost=ModeCost(full=1.0, piecewise=2.0, none=4.0))
+    seconds = {}
+    for graphs in get_args(GraphMode):
+        _, steps = decode(replace(QUIET, k=3, truth=truth, graphs=graphs), 20)
+        seconds[graphs] = steps[1].duration
+    assert seconds["piecewise"] == pytest.approx(truth.step_s(3)), "as measured"
+    assert seconds["none"] / seconds["full"] == pytest.approx(4.0)
+
+
+def test_slowdown_pause_and_drift_act_from_the_next_step_on() -> None:
+    engine = Engine(QUIET, random.Random(1))
+    engine.add(Request("r", prompt_tokens=1, max_tokens=500), 0.0)
+
+    def step_s() -> float:
+        step = engine.step(engine.due or 0.0)
+        assert step is not None
+        return step.duration
+
+    step_s()
+    engine.slowdown = 2.0
+    assert step_s() == pytest.approx(OFF_S)
+    assert step_s() == pytest.approx(2 * OFF_S)
+    assert engine.gpu(engine.due or 0.0).sm_clock_mhz == pytest.approx(2405 / 2)
+    engine.slowdown = 1.0
+    engine.pause(0.5)
+    step_s()
+    assert step_s() == pytest.approx(OFF_S + 0.5)
+    engine.drift_per_s = 0.1
+    begun = engine.due or 0.0
+    while (engine.due or 0.0) < begun + 2.0:
+        last = step_s()
+    assert last / OFF_S == pytest.approx(math.exp(0.1 * 2.0), rel=0.02)
+    engine.drift_per_s = 0.0
+    step_s()
+    assert step_s() == pytest.approx(OFF_S)
+
+
+def test_a_step_grows_with_its_context() -> None:
+    truth = replace(FLAT, context_ms=1.0)
+    engine = Engine(replace(QUIET, truth=truth), random.Random(1))
+    for i in range(2):
+        engine.add(Request(str(i), prompt_tokens=1000, max_tokens=3), 0.0)
+    steps = run(engine)
+    expected = truth.step_s(0, 2) + 2 * 0.001
+    assert steps[2].duration == pytest.approx(expected, rel=1e-3)
+
+
+def test_the_same_seed_gives_the_same_steps() -> None:
+    runs = [decode(EngineConfig(k=3), 300, seed)[1] for seed in (4, 4, 5)]
+    lines = [[(step.at, step.accepted) for step in steps] for steps in runs]
+    assert lines[0] == lines[1] != lines[2]

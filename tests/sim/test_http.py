@@ -1,4 +1,4 @@
-"""The server's HTTP answers, from a real process."""
+"""The server's HTTP answers, read from the wire."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ import aiohttp
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.sim.conftest import Launch, SimServer
+from sparktui.sim.truth import Truth
+from tests.sim.inside import SPEC, Inside, chat, inside
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
-SPEC = ("--speculative-config", '{"method":"dspark","model":"/models/d","num_speculative_tokens":3}')
-FAST = ("--sim-noise", "0", "--sim-restart-noise", "0")
+RECORDED = {
+    "0.27.1": FIXTURES / "vllm-0.27.1-cpu" / "sse_off.txt",
+    "0.32.0": FIXTURES / "sse" / "0.32.0-cpu" / "off_chat_stream.txt",
+}
 USAGE = {"include_usage": True, "continuous_usage_stats": True}
-
-
-def chat(prompt: str = "Tell me about steps.", **changes: Any) -> dict[str, Any]:
-    body: dict[str, Any] = {"model": "test/model", "messages": [{"role": "user", "content": prompt}]}
-    return body | {"max_tokens": 32, "ignore_eos": True} | changes
+CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 
 
 def events(raw: str) -> list[dict[str, Any]]:
@@ -34,28 +33,22 @@ def events(raw: str) -> list[dict[str, Any]]:
     return [json.loads(part) for part in parts[:-1]]
 
 
-async def stream(server: SimServer, body: dict[str, Any], path: str = "/v1/chat/completions") -> str:
-    async with (
-        aiohttp.ClientSession() as session,
-        session.post(server.url + path, json=body | {"stream": True, "stream_options": USAGE}) as response,
-    ):
+def recorded(release: str) -> list[dict[str, Any]]:
+    text = RECORDED[release].read_text(encoding="utf-8")
+    return events(text[text.index("data: ") :].rstrip() + "\n\n")
+
+
+async def stream(server: Inside, body: dict[str, Any], path: str = CHAT) -> str:
+    asked = {"stream": True, "stream_options": USAGE} | body
+    async with server.session.post(server.url + path, json=asked) as response:
         assert response.status == 200
         assert response.headers["Content-Type"] == "text/event-stream; charset=utf-8"
         return await response.text()
 
 
-async def fetch(server: SimServer, path: str, **options: Any) -> tuple[int, str]:
-    method = "POST" if "json" in options or "data" in options else "GET"
-    async with (
-        aiohttp.ClientSession() as session,
-        session.request(method, server.url + path, **options) as response,
-    ):
-        return response.status, await response.text()
-
-
-async def counters(server: SimServer) -> dict[str, float]:
+async def counters(server: Inside) -> dict[str, float]:
     """Sums over labels, by sample name without vllm:."""
-    _, text = await fetch(server, "/metrics")
+    _, text = await server.call("GET", "/metrics")
     sums: dict[str, float] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
@@ -66,30 +59,43 @@ async def counters(server: SimServer) -> dict[str, float]:
 
 
 def shape(value: Any) -> Any:
-    """Keys and types, no values."""
+    """Keys in their order and types, no values."""
     if isinstance(value, dict):
-        return {key: shape(item) for key, item in value.items()}
+        return [(key, shape(item)) for key, item in value.items()]
     return [shape(item) for item in value] if isinstance(value, list) else type(value)
 
 
-async def test_a_stream_has_the_recorded_shape(launch: Launch) -> None:
-    server = await launch(*FAST)
-    ours = events(await stream(server, chat()))
-    theirs = events(
-        (FIXTURES / "vllm-0.27.1-cpu" / "sse_off.txt").read_text(encoding="utf-8").rstrip() + "\n\n"
-    )
+@pytest.mark.parametrize("release", ["0.27.1", "0.32.0"])
+async def test_a_stream_has_the_recorded_shape(release: str) -> None:
+    theirs = recorded(release)
+    async with inside("--sim-vllm", release) as server:
+        ours = events(await stream(server, chat()))
     for index in (0, 1, -2, -1):
         assert shape(ours[index]) == shape(theirs[index])
     assert ours[0]["usage"]["completion_tokens"] == 0
     assert ours[-2]["choices"][0]["finish_reason"] == "length"
     assert ours[-1]["choices"] == []
+    assert ours[-1]["system_fingerprint"].startswith(f"vllm-{release}-")
 
 
-async def test_usage_increments_are_the_tokens_and_so_are_the_counters(launch: Launch) -> None:
-    server = await launch(*FAST, *SPEC)
-    idle = await counters(server)
-    assert idle["spec_decode_num_drafts_total"] == 0
-    chunks = events(await stream(server, chat(max_tokens=64)))
+@pytest.mark.parametrize(("release", "marked"), [("0.19.1", False), ("0.27.1", True)])
+async def test_fingerprints_begin_with_0_21(release: str, marked: bool) -> None:
+    async with inside("--sim-vllm", release) as server:
+        body = chat(max_tokens=2, stream_options=None)
+        last = events(await stream(server, body))[-1]
+        _, whole = await server.call("POST", CHAT, json=chat(max_tokens=2))
+        version = await server.call("GET", "/version")
+    assert ("system_fingerprint" in last) is marked
+    assert (whole["system_fingerprint"] is not None) is marked
+    assert version == (200, {"version": release})
+
+
+async def test_usage_increments_are_the_tokens_and_so_are_the_counters() -> None:
+    async with inside(*SPEC) as server:
+        idle = await counters(server)
+        assert idle["spec_decode_num_drafts_total"] == 0
+        chunks = events(await stream(server, chat(max_tokens=64)))
+        after = await counters(server)
     usage = [chunk["usage"]["completion_tokens"] for chunk in chunks]
     gains = [after - before for before, after in itertools.pairwise(usage)]
     assert sum(gains) == usage[-1] == 64
@@ -97,7 +103,6 @@ async def test_usage_increments_are_the_tokens_and_so_are_the_counters(launch: L
     assert max(gains) in (3, 4)
     words = "".join(c["choices"][0]["delta"]["content"] for c in chunks if c["choices"]).split()
     assert len(words) == 64
-    after = await counters(server)
     assert after["generation_tokens_total"] == 64
     assert after["prompt_tokens_total"] == chunks[-1]["usage"]["prompt_tokens"]
     assert after["request_success_total"] == 1
@@ -110,146 +115,280 @@ async def test_usage_increments_are_the_tokens_and_so_are_the_counters(launch: L
     assert after["num_requests_running"] == 0
 
 
-async def test_the_speed_on_the_wire(launch: Launch) -> None:
-    server = await launch(*FAST)
-    start = time.monotonic()
-    await stream(server, chat("x", max_tokens=156))
+async def test_the_speed_on_the_wire() -> None:
+    async with inside(truth=Truth()) as server:
+        start = time.monotonic()
+        await stream(server, chat("x", max_tokens=156))
     assert 0.99 < (time.monotonic() - start) / (156 / 77.5) < 1.5
 
 
-async def test_answers_without_stream_and_the_other_endpoint(launch: Launch) -> None:
-    server = await launch(*FAST)
-    status, text = await fetch(server, "/v1/chat/completions", json=chat(max_tokens=5))
-    answer = json.loads(text)
+async def test_answers_without_stream_and_the_other_endpoint() -> None:
+    async with inside() as server:
+        status, answer = await server.call("POST", CHAT, json=chat(max_tokens=5))
+        again = (await server.call("POST", CHAT, json=chat(max_tokens=5)))[1]
+        body = {"prompt": "Once upon a time", "max_tokens": 4, "ignore_eos": True}
+        chunks = events(await stream(server, body, COMPLETIONS))
     assert (status, answer["object"], answer["usage"]["completion_tokens"]) == (200, "chat.completion", 5)
     assert len(answer["choices"][0]["message"]["content"].split()) == 5
-    again = json.loads((await fetch(server, "/v1/chat/completions", json=chat(max_tokens=5)))[1])
     assert again["choices"][0]["message"] == answer["choices"][0]["message"]
-    body = {"prompt": "Once upon a time", "max_tokens": 4, "ignore_eos": True}
-    chunks = events(await stream(server, body, "/v1/completions"))
     assert [c["usage"]["completion_tokens"] for c in chunks][-2:] == [4, 4]
     assert all(c["object"] == "text_completion" for c in chunks)
     assert "".join(c["choices"][0]["text"] for c in chunks[:-1]).count(" ") == 4
 
 
-async def test_small_routes(launch: Launch) -> None:
-    server = await launch("--served-model-name", "short", "alias", "--max-model-len", "4096")
-    assert await fetch(server, "/health") == (200, "")
-    assert await fetch(server, "/ping") == (200, "")
-    assert await fetch(server, "/version") == (200, '{"version":"0.27.1"}')
-    models = json.loads((await fetch(server, "/v1/models"))[1])["data"]
-    assert [(m["id"], m["root"], m["max_model_len"]) for m in models] == [
+async def test_several_choices_each_with_its_own_end() -> None:
+    async with inside() as server:
+        _, whole = await server.call("POST", CHAT, json=chat(max_tokens=3, n=2))
+        chunks = events(await stream(server, chat(max_tokens=3, n=2)))
+        body = {"prompt": ["one", "two"], "max_tokens": 2, "n": 2}
+        _, four = await server.call("POST", COMPLETIONS, json=body)
+    texts = [choice["message"]["content"] for choice in whole["choices"]]
+    assert texts[0] != texts[1]
+    assert whole["usage"]["completion_tokens"] == chunks[-1]["usage"]["completion_tokens"] == 6
+    streamed = ["", ""]
+    for choice in (chunk["choices"][0] for chunk in chunks[:-1]):
+        streamed[choice["index"]] += choice["delta"]["content"]
+    assert streamed == texts
+    assert [choice["index"] for choice in four["choices"]] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("shown", [False, True])
+async def test_a_stop_string_ends_the_answer_before_or_after_it(shown: bool) -> None:
+    async with inside() as server:
+        _, free = await server.call("POST", CHAT, json=chat())
+        text: str = free["choices"][0]["message"]["content"]
+        words = text.split(" ")
+        stop = f"{words[6][1:]} {words[7][:1]}"  # from within a token into the next
+        body = chat(stop=[stop, "\0"], include_stop_str_in_output=shown)
+        _, whole = await server.call("POST", CHAT, json=body)
+        chunks = events(await stream(server, body))
+    expected = text[: text.index(stop) + (len(stop) if shown else 0)]
+    assert whole["choices"][0]["message"]["content"] == expected
+    assert (whole["choices"][0]["finish_reason"], whole["choices"][0]["stop_reason"]) == ("stop", stop)
+    assert "".join(c["choices"][0]["delta"]["content"] for c in chunks[:-1]) == expected
+    assert whole["usage"]["completion_tokens"] == len(expected.split()) + (expected.count(" ") != 7)
+
+
+@pytest.mark.parametrize(
+    ("release", "names"), [("0.27.1", {"reasoning"}), ("0.13.0", {"reasoning", "reasoning_content"})]
+)
+async def test_a_reasoning_parser_sets_the_first_part_apart(release: str, names: set[str]) -> None:
+    async with inside("--reasoning-parser", "qwen3", "--sim-vllm", release) as server:
+        chunks = events(await stream(server, chat(max_tokens=200)))
+        _, whole = await server.call("POST", CHAT, json=chat(max_tokens=200))
+    deltas = [chunk["choices"][0]["delta"] for chunk in chunks[1:-1]]
+    first_content = next(i for i, delta in enumerate(deltas) if "content" in delta)
+    assert 90 < first_content < 165
+    assert all(set(delta) == names for delta in deltas[:first_content])
+    assert all(set(delta) == {"content"} for delta in deltas[first_content:])
+    message = whole["choices"][0]["message"]
+    assert {name for name in message if "reasoning" in name} == names
+    assert message["content"] == "".join(delta["content"] for delta in deltas[first_content:])
+    assert message["reasoning"] == "".join(delta["reasoning"] for delta in deltas[:first_content])
+    assert whole["usage"]["completion_tokens"] == chunks[-1]["usage"]["completion_tokens"] == 200
+    counts = [chunk["usage"]["completion_tokens"] for chunk in chunks[:-1]]
+    assert sorted(b - a for a, b in itertools.pairwise(counts))[-2:] == [
+        1,
+        2,
+    ]  # the closing marker has no text and no event
+
+
+async def test_thinking_can_be_switched_off() -> None:
+    async with inside("--reasoning-parser", "qwen3") as server:
+        body = chat(max_tokens=3, chat_template_kwargs={"enable_thinking": False})
+        _, answer = await server.call("POST", CHAT, json=body)
+        _, thought = await server.call("POST", CHAT, json=chat(max_tokens=3))
+    assert answer["choices"][0]["message"]["reasoning"] is None
+    assert answer["choices"][0]["message"]["content"]
+    assert thought["choices"][0]["message"]["content"] is None
+
+
+async def test_min_tokens_and_natural_ends() -> None:
+    async with inside() as server:
+        body = chat(max_tokens=4000, min_tokens=900, ignore_eos=False)
+        _, answer = await server.call("POST", CHAT, json=body)
+    (choice,) = answer["choices"]
+    assert (choice["finish_reason"], answer["usage"]["completion_tokens"]) == ("stop", 900)
+    assert len(choice["message"]["content"].split()) == 899  # the end-of-sequence token has no text
+
+
+async def test_small_routes() -> None:
+    async with inside("--served-model-name", "short", "alias", "--max-model-len", "4096") as server:
+        assert await server.call("GET", "/health") == (200, "")
+        assert await server.call("GET", "/ping") == await server.call("POST", "/ping") == (200, "")
+        assert await server.call("GET", "/version") == (200, {"version": "0.27.1"})
+        assert await server.call("GET", "/load") == (200, {"server_load": 0})
+        _, models = await server.call("GET", "/v1/models")
+        assert await server.call("GET", "/nowhere") == (404, {"detail": "Not Found"})
+        assert await server.call("POST", "/health") == (405, {"detail": "Method Not Allowed"})
+        for path in ("/server_info", "/sim/nothing"):
+            assert (await server.call("GET", path))[0] == 404
+    assert [(m["id"], m["root"], m["max_model_len"]) for m in models["data"]] == [
         ("short", "test/model", 4096),
         ("alias", "test/model", 4096),
     ]
-    status, text = await fetch(server, "/tokenize", json={"model": "short", "prompt": "abcdefgh"})
-    assert (status, json.loads(text)) == (
-        200,
-        {"count": 2, "max_model_len": 4096, "tokens": [1, 2], "token_strs": None},
-    )
-    assert await fetch(server, "/nowhere") == (404, '{"detail":"Not Found"}')
-    assert (await fetch(server, "/health", json={}))[0] == 405
+
+
+async def test_tokens_survive_the_way_there_and_back() -> None:
+    prompt = "Eleven chars, and more."
+    async with inside() as server:
+        _, there = await server.call("POST", "/tokenize", json={"prompt": prompt, "return_token_strs": True})
+        _, back = await server.call("POST", "/detokenize", json={"tokens": there["tokens"]})
+        _, unknown = await server.call("POST", "/detokenize", json={"tokens": [131071, 5]})
+        _, counted = await server.call("POST", "/tokenize", json={"prompt": unknown["prompt"]})
+        _, answer = await server.call("POST", COMPLETIONS, json={"prompt": prompt, "max_tokens": 1})
+    assert back == {"prompt": prompt}
+    assert "".join(there["token_strs"]) == prompt
+    assert there["count"] == len(there["tokens"]) == answer["usage"]["prompt_tokens"] == 6
+    assert counted["count"] == 2
+
+
+async def test_developer_routes_need_their_switch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_SERVER_DEV_MODE", "1")
+    async with inside(*SPEC) as server:
+        _, info = await server.call("GET", "/server_info")
+        status, body = await server.call("POST", "/reset_prefix_cache")
+    assert "'num_speculative_tokens': 3" in info["vllm_config"]
+    assert (status, body) == (200, {"success": True})
 
 
 @pytest.mark.parametrize(
     ("body", "status", "message"),
     [
-        (chat("word " * 5000), 400, "This model's maximum context length is 4096 tokens."),
+        (
+            chat("word " * 5000),
+            400,
+            "This model's maximum context length is 4096 tokens. However, your prompt",
+        ),
         (chat(max_tokens=99999), 400, "max_tokens=99999 cannot be greater than max_model_len=4096."),
         (chat(model="nope"), 404, "The model `nope` does not exist. Valid aliases: test/model."),
-        (chat(messages="hi"), 400, "1 validation error:"),
+        (chat(messages="hi"), 400, "1 validation error:\n  {'type': 'list_type', 'loc': 'body.messages',"),
+        (chat(messages=[]), 400, "Cannot apply chat template to an empty conversation."),
+        (chat(messages=["x"], max_tokens="y"), 400, "2 validation errors:\n  {'type': 'dict_type',"),
         (chat(temperature=-3.0), 400, "temperature must be non-negative, got -3.0."),
+        (chat(temperature="nan"), 400, "temperature must be a finite number, got nan."),
+        (chat(temperature="warm"), 400, "1 validation error:\n  {'type': 'float_parsing',"),
+        (chat(max_tokens=1.5), 400, "1 validation error:\n  {'type': 'int_from_float',"),
+        (chat(max_tokens=0), 400, "max_tokens must be at least 1, got 0."),
+        (chat(min_tokens=40), 400, "min_tokens must be less than or equal to max_tokens=32, got 40."),
+        (chat(stream="perhaps"), 400, "1 validation error:\n  {'type': 'bool_parsing',"),
+        (chat(top_p=0), 400, "top_p must be in (0, 1], got 0.0. (parameter=top_p, value=0.0)"),
+        (chat(top_k=-2), 400, "top_k must be 0 (disable), or at least 1, got -2."),
+        (chat(n=2, temperature=0), 400, "n must be 1 when using greedy sampling, got 2."),
+        (chat(stop=["a", ""]), 400, "stop cannot contain an empty string."),
         (chat(stream_options=USAGE), 400, "Stream options can only be defined when `stream=True`."),
+        (
+            chat(stream=True, stream_options=3),
+            400,
+            "1 validation error:\n  {'type': 'model_attributes_type',",
+        ),
     ],
 )
-async def test_refusals(launch: Launch, body: dict[str, Any], status: int, message: str) -> None:
-    server = await launch("--max-model-len", "4096")
-    got, text = await fetch(server, "/v1/chat/completions", json=body)
-    error = json.loads(text)["error"]
+async def test_refusals(body: dict[str, Any], status: int, message: str) -> None:
+    async with inside("--max-model-len", "4096", "--sim-vllm", "0.32.0") as server:
+        got, answer = await server.call("POST", CHAT, json=body)
+    error = answer["error"]
     assert (got, error["code"]) == (status, status)
     assert error["message"].startswith(message)
     assert set(error) == {"message", "type", "param", "code"}
 
 
-async def test_broken_json_is_refused(launch: Launch) -> None:
-    server = await launch()
-    status, text = await fetch(server, "/v1/chat/completions", data=b'{"model":')
-    assert status == 400
-    assert "json_invalid" in json.loads(text)["error"]["message"]
+async def test_what_0_27_refuses_in_other_words() -> None:
+    async with inside("--max-model-len", "4096") as server:
+        _, long = await server.call("POST", CHAT, json=chat("word " * 5000, max_tokens=3))
+        _, model = await server.call("POST", CHAT, json=chat(model="nope"))
+        _, ids = await server.call("POST", COMPLETIONS, json={"prompt": [1] * 4090, "max_tokens": 10})
+    assert "you requested 3 output tokens and your prompt contains at least 4094 input" in str(long)
+    assert model["error"]["message"] == "The model `nope` does not exist."
+    assert "your prompt contains 4090 input tokens, for a total of 4100 tokens." in str(ids)
 
 
-async def test_a_key_guards_v1_only(launch: Launch) -> None:
-    server = await launch("--api-key", "sk-secret")
-    assert await fetch(server, "/v1/models") == (401, '{"error":"Unauthorized"}')
-    wrong = {"Authorization": "Bearer sk-other"}
-    assert (await fetch(server, "/v1/models", headers=wrong))[0] == 401
-    right = {"Authorization": "Bearer sk-secret"}
-    assert (await fetch(server, "/v1/models", headers=right))[0] == 200
-    for path in ("/health", "/metrics", "/version", "/ping"):
-        assert (await fetch(server, path))[0] == 200
-    assert "'api_key': '***'" in await server.line("non-default args:")
-    assert "sk-secret" not in "".join(server.lines)
+@pytest.mark.parametrize(("raw", "where"), [(b'{"model":', "body.9"), (b"\xff", "body.0"), (b"[]", "body")])
+async def test_broken_json_is_refused(raw: bytes, where: str) -> None:
+    async with inside() as server:
+        headers = {"Content-Type": "application/json"}
+        status, answer = await server.call("POST", CHAT, data=raw, headers=headers)
+    assert (status, answer["error"]["param"]) == (400, where)
 
 
-async def test_a_repeated_prompt_hits_the_prefix_cache(launch: Launch) -> None:
-    server = await launch(*FAST)
-    prompt = "A long and quite unremarkable prompt. " * 20
-    for _ in range(2):
-        await stream(server, chat(prompt, max_tokens=2))
-    after = await counters(server)
+async def test_a_key_guards_v1_only() -> None:
+    async with inside("--api-key", "sk-secret") as server:
+        assert await server.call("GET", "/v1/models") == (401, {"error": "Unauthorized"})
+        assert (await server.call("GET", "/v1/nothing"))[0] == 401
+        assert (await server.call("OPTIONS", "/v1/models"))[0] == 405
+        wrong = {"Authorization": "Bearer sk-other"}
+        assert (await server.call("GET", "/v1/models", headers=wrong))[0] == 401
+        right = {"Authorization": "Bearer sk-secret"}
+        assert (await server.call("GET", "/v1/models", headers=right))[0] == 200
+        for path in ("/health", "/metrics", "/version", "/ping", "/load"):
+            assert (await server.call("GET", path))[0] == 200
+        assert (await server.call("POST", "/tokenize", json={"prompt": "x"}))[0] == 200
+        assert "sk-" not in server.log.getvalue()
+
+
+async def test_a_repeated_prompt_hits_the_prefix_cache() -> None:
+    async with inside() as server:
+        prompt = "A long and quite unremarkable prompt. " * 20
+        for _ in range(2):
+            await stream(server, chat(prompt, max_tokens=2))
+        after = await counters(server)
     assert after["prefix_cache_queries_total"] == after["prompt_tokens_total"]
     assert 0.4 < after["prefix_cache_hits_total"] / after["prefix_cache_queries_total"] < 0.5
 
 
-async def test_a_client_that_leaves_is_aborted_and_the_queue_moves(launch: Launch) -> None:
-    server = await launch(*FAST, "--max-num-seqs", "1")
-    body = chat(max_tokens=8000) | {"stream": True}
-    async with aiohttp.ClientSession() as session:
-        first = await session.post(server.url + "/v1/chat/completions", json=body)
-        await first.content.readline()
-        waiting = asyncio.create_task(stream(server, chat(max_tokens=3)))
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_a_client_that_leaves_is_aborted_and_the_queue_moves(streamed: bool) -> None:
+    async with inside("--max-num-seqs", "1") as server:
+        body = chat(max_tokens=8000, stream=streamed)
+        async with aiohttp.ClientSession() as session:
+            leaver = asyncio.ensure_future(session.post(server.url + CHAT, json=body))
+            await busy(server, running=1, waiting=0)
+            waiting = asyncio.ensure_future(stream(server, chat(max_tokens=3)))
+            await busy(server, running=1, waiting=1)
+            leaver.cancel()  # where it has its answer's head already, the session's end closes the connection
         async with asyncio.timeout(10):
-            while (await counters(server))["num_requests_waiting"] != 1:
-                pass
-        first.close()
-    async with asyncio.timeout(10):
-        assert events(await waiting)[-1]["usage"]["completion_tokens"] == 3
-    after = await counters(server)
+            assert events(await waiting)[-1]["usage"]["completion_tokens"] == 3
+        after = await counters(server)
     assert (after["num_requests_running"], after["num_requests_waiting"]) == (0, 0)
-    assert after["request_success_total"] == 1
+    assert after["request_success_total"] == 1  # an abort shows in no reason
 
 
-async def test_access_log_and_its_flag(launch: Launch) -> None:
-    loud, quiet = await launch(), await launch("--disable-uvicorn-access-log")
-    for server in (loud, quiet):
-        await fetch(server, "/version")
-    line = await loud.line("GET /version")
-    assert re.search(r'INFO:     127\.0\.0\.1:\d+ - "GET /version HTTP/1\.1" 200 OK\n$', line)
-    quiet.process.terminate()
-    assert "GET /version" not in await quiet.output()
+async def busy(server: Inside, running: int, waiting: int) -> None:
+    """Until that many run and wait."""
+    async with asyncio.timeout(10):
+        while (server.service.running, server.service.waiting) != (running, waiting):
+            await server.call("GET", "/health")
 
 
-async def test_nonsense_metrics_cannot_be_parsed(launch: Launch) -> None:
-    server = await launch("--sim-fail", "metrics-nonsense")
-    status, text = await fetch(server, "/metrics")
-    assert status == 200
-    with pytest.raises(ValueError, match=r".+"):
-        list(text_string_to_metric_families(text))
+async def test_access_log_and_its_flag() -> None:
+    async with inside() as loud, inside("--disable-uvicorn-access-log") as quiet:
+        for server in (loud, quiet):
+            await server.call("GET", "/version")
+    pattern = r'INFO:     127\.0\.0\.1:\d+ - "GET /version HTTP/1\.1" 200 OK\n'
+    assert re.search(pattern, loud.log.getvalue())
+    assert quiet.log.getvalue() == ""
 
 
-async def test_hanging_requests_get_no_answer(launch: Launch) -> None:
-    server = await launch("--sim-fail", "hang-requests")
-    request = asyncio.create_task(fetch(server, "/v1/chat/completions", json=chat(max_tokens=1)))
-    for _ in range(20):
-        assert (await fetch(server, "/health"))[0] == 200
-    assert not request.done()
-    request.cancel()
-    await asyncio.gather(request, return_exceptions=True)
+async def test_hanging_requests_get_no_answer() -> None:
+    async with inside("--sim-fail", "hang-requests") as server:
+        request = asyncio.create_task(server.call("POST", CHAT, json=chat(max_tokens=1)))
+        for _ in range(20):
+            assert (await server.call("GET", "/health"))[0] == 200
+        assert not request.done()
+        request.cancel()
+        await asyncio.gather(request, return_exceptions=True)
 
 
-async def test_statistics_are_logged_while_busy(launch: Launch, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VLLM_LOG_STATS_INTERVAL", "0.3")
-    server = await launch(*FAST, *SPEC)
-    await stream(server, chat(max_tokens=60))
-    assert "Avg generation throughput" in await server.line("Engine 000:")
-    assert "Per-position acceptance rate" in await server.line("SpecDecoding metrics:")
+async def test_load_is_only_tracked_when_asked_to() -> None:
+    async with inside("--enable-server-load-tracking") as server:
+        request = asyncio.create_task(server.call("POST", CHAT, json=chat(max_tokens=2000)))
+        await busy(server, running=1, waiting=0)
+        assert (await server.call("GET", "/load"))[1] == {"server_load": 1}
+        request.cancel()
+        await asyncio.gather(request, return_exceptions=True)
+
+
+async def test_usage_can_be_forced_on_clients_that_do_not_ask() -> None:
+    async with inside("--enable-force-include-usage") as server:
+        chunks = events(await stream(server, chat(max_tokens=2, stream_options=None)))
+    assert [chunk["usage"]["completion_tokens"] for chunk in chunks] == [0, 1, 2, 2]

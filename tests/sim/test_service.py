@@ -1,0 +1,207 @@
+"""Engines on a real clock: who gets a request, what a slow reader gets, how everything ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from typing import cast
+
+import pytest
+
+from sparktui.sim.chunks import Chunks, EventWriter
+from sparktui.sim.curve import Curve
+from sparktui.sim.engine import Engine, EngineConfig, Request
+from sparktui.sim.metrics import Metrics
+from sparktui.sim.payloads import Answer
+from sparktui.sim.release import Release
+from sparktui.sim.script import Script, StopStrings, script, thought_tokens, word
+from sparktui.sim.service import Delta, EngineDead, EngineService, Stream
+from sparktui.sim.truth import Truth
+
+
+def service(engines: int = 1, k: int = 0) -> EngineService:
+    """Steps of 1 ms, no noise."""
+    truth = Truth(off_step_ms=Curve(((1, 1.0),)), on_step_ms={3: Curve(((1, 1.0),))}, context_ms=0.0)
+    config = EngineConfig(k=k, noise=0.0, restart_noise=0.0, truth=truth)
+    made = [Engine(config, random.Random(seed)) for seed in range(engines)]
+    return EngineService(made, Metrics("m", k, {}, Release(), engines))
+
+
+def ask(serving: EngineService, tokens: int = 5) -> Stream:
+    return serving.submit(Request("r", 10, tokens), Script(1))
+
+
+class Wire:
+    """A transport whose reader may be behind."""
+
+    def __init__(self) -> None:
+        self.buffered = 0
+        self.closed = False
+        self.written: list[bytes] = []
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def get_write_buffer_size(self) -> int:
+        return self.buffered
+
+    def write(self, data: bytes) -> None:
+        self.written.append(data)
+
+    def abort(self) -> None:
+        self.closed = True
+
+    def events(self) -> list[dict[str, object]]:
+        """The JSON of each HTTP chunk, whose length must be right."""
+        found = []
+        for data in self.written:
+            size, _, rest = data.partition(b"\r\n")
+            assert rest.endswith(b"\n\n\r\n")
+            assert int(size, 16) == len(rest) - 2
+            found.append(json.loads(rest.removeprefix(b"data: ")))
+        return found
+
+
+def writer(wire: Wire, *, chat: bool = True, cut_after: int | None = None) -> EventWriter:
+    answer = Answer(chat, "m", (10,), True, True)
+    return EventWriter(cast(asyncio.Transport, wire), [Chunks(answer, 0, 10)], cut_after)
+
+
+async def test_each_request_goes_to_the_engine_with_the_least_to_do() -> None:
+    serving = service(engines=3)
+    streams = [ask(serving) for _ in range(7)]
+    loads = [engine.running + engine.waiting for engine in serving.engines]
+    assert sorted(loads) == [2, 2, 3]
+    pacing = asyncio.ensure_future(serving.run())
+    for stream in streams:
+        await stream.ended()
+        serving.release(stream)
+    assert [serving.metrics.totals_of(i).generation_tokens for i in range(3)] == [5 * n for n in loads]
+    assert serving.totals.generation_tokens == 35
+    pacing.cancel()
+
+
+async def test_news_comes_within_its_step_and_merges_for_a_slow_reader() -> None:
+    serving, wire = service(), Wire()
+    stream = ask(serving, 6)
+    (engine,) = serving.engines
+    stream.listen(writer(wire).tell)
+
+    def step() -> None:
+        assert engine.due is not None
+        done = engine.step(engine.due)
+        assert done is not None
+        stream.put(done.outputs[0])
+
+    step()
+    assert [len(wire.written), stream.generated] == [2, 1]  # a role, a token
+    wire.buffered = 100_000
+    for _ in range(3):
+        step()
+    assert len(wire.written) == 2
+    wire.buffered = 0
+    step()
+    assert len(wire.written) == 3
+    wire.buffered = 100_000
+    step()  # the last one is told in any case
+    usage = [event["usage"] for event in wire.events()]
+    assert [cast(dict[str, int], item)["completion_tokens"] for item in usage] == [0, 1, 5, 6]
+    words = "".join(str(event["choices"]) for event in wire.events())
+    assert all(word(1, i) in words for i in range(6))
+
+
+async def test_nothing_is_written_to_a_closed_connection() -> None:
+    serving, wire = service(), Wire()
+    stream = ask(serving)
+    stream.generated = 3
+    stream.listen(writer(wire, cut_after=2).tell)
+    assert [wire.closed, len(wire.written)] == [False, 2]
+    stream.generated = 4
+    stream.listen(writer(wire, cut_after=0).tell)
+    assert [wire.closed, len(wire.written)] == [True, 2]
+    stream.listen(writer(wire).tell)
+    assert len(wire.written) == 2
+
+
+async def test_the_end_of_an_engine_reaches_whoever_waits() -> None:
+    serving = service()
+    stream = ask(serving)
+    pacing = asyncio.ensure_future(serving.run())
+    serving.die()
+    with pytest.raises(EngineDead):
+        await stream.ended()
+    with pytest.raises(EngineDead):
+        ask(serving)
+    async with asyncio.timeout(5):
+        await pacing
+
+
+async def test_an_orderly_end_aborts_what_is_under_way() -> None:
+    serving = service()
+    stream, heard = ask(serving), list[Delta]()
+    stream.listen(lambda told: heard.append(told.take()))
+    serving.abort_all()
+    await stream.ended()
+    assert [(delta.content, delta.finish_reason) for delta in heard] == [("", "abort")]
+    assert serving.running + serving.waiting == 0
+
+
+async def test_the_first_draft_can_be_the_last_step() -> None:
+    serving = service(k=3)
+    called = asyncio.Event()
+    serving.on_draft = called.set
+    stream = ask(serving)
+    pacing = asyncio.ensure_future(serving.run())
+    async with asyncio.timeout(5):
+        await called.wait()
+    assert (stream.generated, serving.hung) == (1, True)  # the prompt's own step drafts nothing
+    pacing.cancel()
+
+
+async def test_a_hang_stops_steps_until_it_ends() -> None:
+    serving = service()
+    serving.hung = True
+    stream = ask(serving)
+    pacing = asyncio.ensure_future(serving.run())
+    await asyncio.sleep(0)
+    assert stream.generated == 0
+    serving.hung = False
+    async with asyncio.timeout(5):
+        await stream.ended()
+    assert stream.generated == 5
+    pacing.cancel()
+
+
+def test_words_depend_on_the_seed_alone() -> None:
+    whole = "".join(word(5, i) for i in range(20))
+    assert script(5, 0, 20, StopStrings()).say(0, 20, ended=True) == ("", whole)
+    assert whole != "".join(word(6, i) for i in range(20))
+
+
+def test_thought_is_set_apart_with_or_without_stop_strings() -> None:
+    for strings in ((), ("\0",)):
+        said = script(5, 4, 10, StopStrings(strings))
+        reasoning, content = said.say(0, 10, ended=True)
+        assert reasoning == "".join(word(5, i) for i in range(3))
+        assert content == "".join(word(5, i) for i in range(4, 10))
+        assert said.say(3, 4, ended=False) == ("", "")
+    assert 96 <= thought_tokens(5) < 160
+
+
+def test_text_that_may_begin_a_stop_string_is_held_back() -> None:
+    text = "".join(word(5, i) for i in range(10))
+    said = script(5, 0, 10, StopStrings(("\0\0\0",)))
+    assert said.say(0, 4, ended=False)[1] == "".join(word(5, i) for i in range(4))[:-2]
+    assert "".join(said.say(i, i + 1, ended=i == 9)[1] for i in range(10)) == text
+
+
+def test_stop_strings_count_only_after_min_tokens() -> None:
+    text, stop = "".join(word(5, i) for i in range(200)), word(5, 3)
+    early, late = (script(5, 0, 200, StopStrings((stop,), after)) for after in (0, 20))
+    assert early.stop_at == next(
+        i + 1 for i in range(200) if stop in "".join(word(5, j) for j in range(i + 1))
+    )
+    assert late.stop_at is not None
+    assert late.stop_at > 20
+    assert early.say(0, early.stop_at, ended=True)[1] == text[: text.index(stop)]

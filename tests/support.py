@@ -114,7 +114,8 @@ class Home:
         found = []
         for process in self.processes():
             with contextlib.suppress(psutil.Error):
-                if "serve" in process.cmdline():
+                line = process.cmdline()
+                if "serve" in line or (line[:1] and line[0].startswith("VLLM::")):
                     found.append(process)
         return found
 

@@ -30,11 +30,15 @@ _MARKERS: tuple[tuple[str, str], ...] = (
     ("config", r"^non-default args:"),
     ("engine", r"^Initializing a V1 LLM engine"),
     ("weights", r"^Starting to load model|^Loading model from scratch|^Loading \w+ checkpoint shards"),
-    ("compile", r"^Using cache directory: \S+ for vLLM's torch\.compile|^Dynamo bytecode transform time"),
+    (
+        "compile",
+        r"^(?:\[\w+\] )?(?:Using cache directory: \S+ for vLLM's torch\.compile|Dynamo bytecode transform time)"
+        r"|^Warming up model for the compilation",
+    ),
     (
         "profile",
-        r"^Initial profiling/warmup run took|^Profiling CUDA graph memory|^Estimated CUDA graph memory"
-        r"|^Available KV cache memory",
+        r"^(?:\[\w+\] )?Initial profiling/warmup run took|^Profiling CUDA graph memory"
+        r"|^Estimated CUDA graph memory|^Available KV cache memory",
     ),
     ("kv", r"^\w+ KV cache size:"),
     (

@@ -24,6 +24,8 @@ from sparktui.schema.launch import Plan
 from sparktui.schema.live import ExperimentView
 from sparktui.schema.records import ArmReport, Cell, Report, ServerRecord
 
+_LAST_WORDS_S = 10.0  # a vLLM whose engine was killed takes 5 s until it ends itself
+
 
 class AbRun:
     """One experiment of a run, new or resumed. ``cancel`` ends it with what it has."""
@@ -105,7 +107,7 @@ class AbRun:
     async def _death_or(self, reason: str) -> str:
         """Failing requests are often a dying server's first sign: its own last words say more."""
         try:
-            await asyncio.wait_for(self._rig.owner.died.wait(), 5)
+            await asyncio.wait_for(self._rig.owner.died.wait(), _LAST_WORDS_S)
         except TimeoutError:
             return reason
         return self._rig.owner.view.reason
@@ -160,6 +162,8 @@ class AbRun:
             measured = await bench.window(e.concurrency)
         finally:
             self._rig.gpu.release(meter)
+        if measured.errors and not await self._rig.still_serves():
+            raise Unmeasurable("the server's engine was lost")
         variant = self._plan.arms[e.arm].variant
         place = cells.Place(e.arm, variant, e.start, e.concurrency, e.steady)
         cell = cells.cell(measured, place, cells.Energy(meter.mean_w, meter.joules))

@@ -22,8 +22,10 @@ from sparktui.schema.codec import dumps
 from sparktui.schema.launch import LaunchSpec, Plan
 from sparktui.schema.messages import LoadTarget
 from sparktui.schema.records import RequestRow, ServerRecord
+from sparktui.server.ready import healthy
 
 _DRAIN_S = 10.0
+_HEALTH_S = 3.0
 _MEMORY_BACK_S = 60.0
 _MEMORY_SLACK_MIB = 1024.0
 
@@ -103,6 +105,15 @@ class Rig:
     async def drive(self, concurrency: int, *, cut: bool = False) -> None:
         """So many streams from now on; fewer drain, or are cut."""
         await self.loader.aim(LoadTarget(concurrency, cut=cut))
+
+    async def still_serves(self) -> bool:
+        """Whether /health stays good for a while: it says 200 for a second after the engine's death."""
+        until = monotonic() + _HEALTH_S
+        while self.spec is not None and await healthy(self._http, self.spec.url):
+            if monotonic() > until:
+                return True
+            await asyncio.sleep(0.3)
+        return False
 
     async def drain(self) -> None:
         """No new requests; those in flight get a while to end."""

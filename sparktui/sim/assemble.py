@@ -9,18 +9,18 @@ import signal
 import time
 from collections.abc import Callable
 
-from sparktui.sim.api import Api, ApiConfig
 from sparktui.sim.arguments import ServeArguments
-from sparktui.sim.bootfacts import BootFacts
-from sparktui.sim.disturb import Disturbances, EngineSwitches
-from sparktui.sim.engine import Engine, EngineConfig
-from sparktui.sim.faults import NonsenseMetrics
-from sparktui.sim.intake import Limits
-from sparktui.sim.logfile import Log
-from sparktui.sim.metrics import Metrics
-from sparktui.sim.prefix import BLOCK_TOKENS
+from sparktui.sim.boot.facts import BootFacts
+from sparktui.sim.boot.logfile import Log
+from sparktui.sim.counts.metrics import Metrics
+from sparktui.sim.http.api import Api, ApiConfig
+from sparktui.sim.http.disturb import Disturbances, EngineSwitches
+from sparktui.sim.http.faults import NonsenseMetrics
+from sparktui.sim.http.intake import Limits
+from sparktui.sim.model.engine import Engine, EngineConfig
+from sparktui.sim.model.prefix import BLOCK_TOKENS
+from sparktui.sim.model.truth import Truth
 from sparktui.sim.service import EngineService
-from sparktui.sim.truth import Truth
 
 
 def assemble(

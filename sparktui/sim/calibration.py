@@ -13,14 +13,16 @@ import json
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from sparktui.sim import arguments, graphs, modelfile
-from sparktui.sim.bootfacts import boot_facts
-from sparktui.sim.bootlog import moments
+from sparktui.sim import arguments
+from sparktui.sim.boot import graphs
+from sparktui.sim.boot.facts import boot_facts
+from sparktui.sim.boot.logfile import Log
+from sparktui.sim.boot.script import moments
 from sparktui.sim.claims import Claim, Row, above, between, judge, point
-from sparktui.sim.logfile import Log
-from sparktui.sim.power import GpuReading
-from sparktui.sim.truth import Truth
-from sparktui.sim.virtual import Figures, Load, run
+from sparktui.sim.model import modelfile
+from sparktui.sim.model.power import GpuReading
+from sparktui.sim.model.truth import Truth
+from sparktui.sim.model.virtual import Figures, Load, run
 
 SEQUENCES = (4, 8, 16, 32)  # W2's grid
 CLIENTS = (1, 4, 8, 16, 32, 64)

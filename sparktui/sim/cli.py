@@ -6,12 +6,13 @@ import io
 import sys
 
 from sparktui.sim import arguments
-from sparktui.sim.modelfile import DEFAULT_MODEL, ModelFileError, load, shipped
-from sparktui.sim.truth import Truth
+from sparktui.sim.model.modelfile import DEFAULT_MODEL, ModelFileError, load, shipped
+from sparktui.sim.model.truth import Truth
 
 _USAGE = """usage: sparktui sim serve MODEL [flags of vllm serve] [--sim-model NAME|FILE] [--sim-vllm VERSION]
                           [--boot-speed N] [--sim-boot-seconds S] [--sim-seed N]
                           [--sim-noise R] [--sim-restart-noise R] [--sim-fail FAILURE]
+                          [--sim-linger-seconds S]
        sparktui sim table [--json]
        sparktui sim model [NAME|FILE]
 

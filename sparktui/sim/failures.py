@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sparktui.sim.logfile import Log
-from sparktui.sim.payloads import ENGINE_DEAD
+from sparktui.sim.boot.logfile import Log
+from sparktui.sim.http.payloads import ENGINE_DEAD
 
 _CLIENT = "[shutdown] MPClient:"
 _MANAGER = "[shutdown] Process manager:"

@@ -20,17 +20,19 @@ from typing import Any
 
 from aiohttp import web
 
-from sparktui.sim import bootfail, failures, stats
-from sparktui.sim.api import ROUTES
+from sparktui.sim import failures
 from sparktui.sim.arguments import ServeArguments
 from sparktui.sim.assemble import assemble
-from sparktui.sim.bootfacts import boot_facts, boot_wait_s
-from sparktui.sim.bootlog import banner, moments
+from sparktui.sim.boot import failing
+from sparktui.sim.boot.facts import boot_facts, boot_wait_s
+from sparktui.sim.boot.logfile import Log
+from sparktui.sim.boot.script import banner, moments
+from sparktui.sim.counts import stats
 from sparktui.sim.engine_process import EngineProcess, spawn
-from sparktui.sim.logfile import Log
-from sparktui.sim.modelfile import DEFAULT_MODEL, ModelFileError, load
+from sparktui.sim.http.api import ROUTES
+from sparktui.sim.model.modelfile import DEFAULT_MODEL, ModelFileError, load
+from sparktui.sim.model.truth import Truth
 from sparktui.sim.service import EngineService
-from sparktui.sim.truth import Truth
 
 _NOTICE_S = 1.0  # until the server notices that its engine is gone: /health still answers 200
 _DEAD_S = 2.5  # /health answers 503 for this long before the server exits: vLLM looks every 5 s
@@ -71,7 +73,7 @@ class Server:
                 raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
             sock = _bind(str(self._arguments.get("host", "")), int(self._arguments.get("port", 8000)))
         except OSError as error:
-            bootfail.port_taken(self._log, error)
+            failing.port_taken(self._log, error)
             return 1
         self._engines = spawn(self._log.names, close_fds=(sock.fileno(),))
         self._log.engine_pids = [engine.pid for engine in self._engines]
@@ -95,21 +97,21 @@ class Server:
             return self._boot_ended()
         failure = await boot
         if failure is not None:
-            bootfail.tell(self._log, failure)
+            failing.tell(self._log, failure)
             return 1
         self._booting = False
         try:
             return await self._serve(sock)
         except OSError as error:  # two servers may bind before either listens
-            bootfail.port_taken(self._log, error)
+            failing.port_taken(self._log, error)
             return 1
 
     def _boot_ended(self) -> int:
         """By SIGINT, or because an engine is gone."""
         if self._stop.is_set():
-            bootfail.interrupted(self._log)
+            failing.interrupted(self._log)
             return 128 + signal.SIGINT
-        bootfail.tell_engine_lost(self._log, "{}")
+        failing.tell_engine_lost(self._log, "{}")
         return 1
 
     def _watch(self) -> None:
@@ -137,10 +139,10 @@ class Server:
         for event in events:
             event.cancel()
 
-    async def _boot(self) -> bootfail.BootFailure | None:
+    async def _boot(self) -> failing.BootFailure | None:
         """Print the boot over its seconds; what ended it, or None."""
         seconds = boot_wait_s(self._arguments, self._facts)
-        failure = bootfail.boot_failure(self._arguments, self._facts)
+        failure = failing.boot_failure(self._arguments, self._facts)
         start, share = time.monotonic(), 0.0
         for moment in moments(self._facts):
             if failure is not None and moment.mark == failure.mark:

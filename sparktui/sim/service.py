@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from sparktui.sim.engine import Engine, Output, Request, Step
-from sparktui.sim.metrics import Metrics, Totals
-from sparktui.sim.script import Script
+from sparktui.sim.counts.metrics import Metrics, Totals
+from sparktui.sim.http.answers import Script
+from sparktui.sim.model.engine import Engine, Output, Request, Step
 
 _WAITING_WEIGHT = 4  # a waiting request counts like this many running ones, as in vLLM's balancing
 

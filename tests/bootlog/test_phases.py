@@ -21,6 +21,14 @@ def test_eager_boot_skips_compile_and_capture(log: str) -> None:
     assert names(log) == ["launch", "config", "engine", "weights", "kv", "server", "ready"]
 
 
+def test_lines_that_name_the_compiled_part_count_too() -> None:
+    phases = ["launch", "config", "engine", "weights", "compile", "profile", "kv", "server", "ready"]
+    assert names("0.32.0-cpu/boot_off_noeager_pipe.log") == phases
+    tracker = PhaseTracker()
+    tracker.feed(line("[backbone] Using cache directory: /c/x for vLLM's torch.compile"), 1.0)
+    assert tracker.phases[-1].name == "compile"
+
+
 def test_phases_follow_each_other() -> None:
     phases = read_log("0.24.0-h200/boot_off.log").phases
     assert phases[0].start_s == 0.0

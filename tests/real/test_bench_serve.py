@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sparktui.sim.modelfile import load
+from sparktui.sim.model.modelfile import load
 from tests.contract.launcher import OFF, Config, K, stand_in
 from tests.contract.server import Server
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from sparktui.bootlog.failure import root_cause
 from sparktui.bootlog.reader import BootReader
-from sparktui.sim import arguments, bootfail
-from sparktui.sim.bootfacts import boot_facts
-from sparktui.sim.bootlog import banner, moments
-from sparktui.sim.logfile import Log
-from sparktui.sim.truth import Truth
+from sparktui.sim import arguments
+from sparktui.sim.boot import failing
+from sparktui.sim.boot.facts import boot_facts
+from sparktui.sim.boot.logfile import Log
+from sparktui.sim.boot.script import banner, moments
+from sparktui.sim.model.truth import Truth
 
 API, ENGINE = 11, 22
 
@@ -52,10 +53,10 @@ def boot(version: str, *args: str, truth: Truth | None = None, stream: io.String
     log = Log(out, API, ENGINE, given.release, given.engines)
     log.engine_pids = [ENGINE + rank for rank in range(given.engines)]
     banner(log, facts)
-    failure = bootfail.boot_failure(given, facts)
+    failure = failing.boot_failure(given, facts)
     for moment in moments(facts):
         if failure is not None and moment.mark == failure.mark:
-            bootfail.tell(log, failure)
+            failing.tell(log, failure)
             return Boot(out.getvalue(), True)
         moment.emit(log)
     return Boot(out.getvalue(), False)

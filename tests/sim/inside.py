@@ -14,11 +14,11 @@ from aiohttp import web
 
 from sparktui.sim import arguments
 from sparktui.sim.assemble import assemble
-from sparktui.sim.bootfacts import boot_facts
-from sparktui.sim.curve import Curve
-from sparktui.sim.logfile import Log
+from sparktui.sim.boot.facts import boot_facts
+from sparktui.sim.boot.logfile import Log
+from sparktui.sim.model.curve import Curve
+from sparktui.sim.model.truth import Truth
 from sparktui.sim.service import EngineService
-from sparktui.sim.truth import Truth
 from tests.sim.conftest import SimServer
 
 FAST = Truth(off_step_ms=Curve(((1, 2.0),)), on_step_ms={3: Curve(((1, 4.0),))}, context_ms=0.0)

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from sparktui.sim.engine import Engine
-from sparktui.sim.metrics import Metrics
-from sparktui.sim.requests import EngineConfig, Step
+from sparktui.sim.counts.metrics import Metrics
+from sparktui.sim.model.engine import Engine
+from sparktui.sim.model.requests import EngineConfig, Step
 
 
 def quiet(k: int, **changes: object) -> Engine:

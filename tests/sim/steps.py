@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from sparktui.sim.engine import Engine, EngineConfig, Request, Step
-from sparktui.sim.truth import Truth
+from sparktui.sim.model.engine import Engine, EngineConfig, Request, Step
+from sparktui.sim.model.truth import Truth
 
 FLAT = Truth(context_ms=0.0)  # steps do not grow with what was generated
 QUIET = EngineConfig(noise=0.0, restart_noise=0.0, truth=FLAT)

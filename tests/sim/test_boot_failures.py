@@ -8,9 +8,10 @@ import pytest
 
 from sparktui.bootlog.failure import root_cause
 from sparktui.bootlog.reader import BootReader
-from sparktui.sim import bootfail, failures
+from sparktui.sim import failures
 from sparktui.sim.arguments import BOOT_FAILURES
-from sparktui.sim.logfile import Log
+from sparktui.sim.boot import failing
+from sparktui.sim.boot.logfile import Log
 from sparktui.sim.release import Release
 from tests.sim.boots import boot
 
@@ -142,10 +143,10 @@ def test_an_illegal_access_is_found_and_explained(version: str) -> None:
 @pytest.mark.parametrize("version", ["0.27.1", "0.32.0"])
 def test_a_taken_port_and_an_interrupt(version: str) -> None:
     log, stream = output(version)
-    bootfail.port_taken(log, OSError(98, "Address already in use"))
+    failing.port_taken(log, OSError(98, "Address already in use"))
     assert stream.getvalue().endswith("OSError: [Errno 98] Address already in use\n")
     log, stream = output(version)
-    bootfail.interrupted(log)
+    failing.interrupted(log)
     reader = BootReader(0.0)
     assert root_cause(reader.feed(stream.getvalue().encode(), 1.0)) is None  # a stop is no error
     assert stream.getvalue().rstrip().endswith("KeyboardInterrupt")

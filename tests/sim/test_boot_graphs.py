@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from sparktui.sim import arguments, graphs
+from sparktui.sim import arguments
+from sparktui.sim.boot import graphs
+from sparktui.sim.model.truth import BootShape
 from sparktui.sim.release import Release
-from sparktui.sim.truth import BootShape
 
 RECORDED = Path(__file__).parents[1] / "fixtures" / "vllm-0.24.0-h200-flashinfer" / "boot_fi_ngram.log"
 DENSE = BootShape(mamba=False, moe_backend="", quantization="", architecture="LlamaForCausalLM")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sparktui.bootlog.phases import PHASES
-from sparktui.sim.logfile import Log, source_of
+from sparktui.sim.boot.logfile import Log, source_of
 from sparktui.sim.release import RELEASES, Release
 from tests.sim.boots import boot
 

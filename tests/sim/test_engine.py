@@ -10,8 +10,8 @@ from typing import get_args
 
 import pytest
 
-from sparktui.sim.engine import Engine, EngineConfig, Request
-from sparktui.sim.truth import GraphMode, ModeCost, Truth, true_ratio
+from sparktui.sim.model.engine import Engine, EngineConfig, Request
+from sparktui.sim.model.truth import GraphMode, ModeCost, Truth, true_ratio
 from tests.sim.steps import FLAT, OFF_S, QUIET, decode, decode_rate, run
 
 

@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from sparktui.sim import faults
+from sparktui.sim.http import faults
 from tests.sim.conftest import TIMEOUT_S, Launch
 from tests.sim.inside import SPEC, Inside, chat, fetch, inside
 

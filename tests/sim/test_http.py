@@ -14,7 +14,7 @@ import aiohttp
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from sparktui.sim.truth import Truth
+from sparktui.sim.model.truth import Truth
 from tests.sim.inside import SPEC, Inside, chat, inside
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

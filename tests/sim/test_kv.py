@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from sparktui.sim.kv import KvBlocks
-from sparktui.sim.prefix import block_keys, count_tokens
+from sparktui.sim.model.kv import KvBlocks
+from sparktui.sim.model.prefix import block_keys, count_tokens
 
 
 def test_idle_blocks_can_be_found_until_their_room_is_needed() -> None:

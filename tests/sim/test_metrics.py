@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from sparktui.metrics.page import PageError, parse
-from sparktui.sim.httpcounts import UNKNOWN_ROUTE
-from sparktui.sim.metrics import Metrics
+from sparktui.sim.counts.httpcounts import UNKNOWN_ROUTE
+from sparktui.sim.counts.metrics import Metrics
+from sparktui.sim.model.requests import Output, Request, Step
+from sparktui.sim.model.truth import Truth
 from sparktui.sim.release import Release
-from sparktui.sim.requests import Output, Request, Step
-from sparktui.sim.truth import Truth
 from tests.sim.metered import quiet, run, values
 
 

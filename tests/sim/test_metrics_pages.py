@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from sparktui.metrics.page import parse
-from sparktui.sim.metrics import Metrics
+from sparktui.sim.counts.metrics import Metrics
+from sparktui.sim.model.requests import Request
 from sparktui.sim.release import RELEASES, Release
-from sparktui.sim.requests import Request
 from tests.sim.metered import quiet, run, values
 
 PAGES = Path(__file__).parents[1] / "fixtures" / "metrics"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from sparktui.sim.cli import main
-from sparktui.sim.curve import Curve
-from sparktui.sim.modelfile import DEFAULT_MODEL, SECTIONS, ModelFileError, load, shipped
-from sparktui.sim.truth import Truth
+from sparktui.sim.model.curve import Curve
+from sparktui.sim.model.modelfile import DEFAULT_MODEL, SECTIONS, ModelFileError, load, shipped
+from sparktui.sim.model.truth import Truth
 
 SMALL = """\
 name: mine

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sparktui.sim.curve import Curve
-from sparktui.sim.power import GpuMeter
-from sparktui.sim.truth import GpuShape
+from sparktui.sim.model.curve import Curve
+from sparktui.sim.model.power import GpuMeter
+from sparktui.sim.model.truth import GpuShape
 
 SHAPE = GpuShape(
     idle_w=10,

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from sparktui.sim.engine import Engine, Request, Step
+from sparktui.sim.model.engine import Engine, Request, Step
 from tests.sim.steps import FLAT, OFF_S, QUIET, run
 
 

@@ -9,15 +9,15 @@ from typing import cast
 
 import pytest
 
-from sparktui.sim.chunks import Chunks, EventWriter
-from sparktui.sim.curve import Curve
-from sparktui.sim.engine import Engine, EngineConfig, Request
-from sparktui.sim.metrics import Metrics
-from sparktui.sim.payloads import Answer
+from sparktui.sim.counts.metrics import Metrics
+from sparktui.sim.http.answers import Script, StopStrings, script, thought_tokens, word
+from sparktui.sim.http.chunks import Chunks, EventWriter
+from sparktui.sim.http.payloads import Answer
+from sparktui.sim.model.curve import Curve
+from sparktui.sim.model.engine import Engine, EngineConfig, Request
+from sparktui.sim.model.truth import Truth
 from sparktui.sim.release import Release
-from sparktui.sim.script import Script, StopStrings, script, thought_tokens, word
 from sparktui.sim.service import Delta, EngineDead, EngineService, Stream
-from sparktui.sim.truth import Truth
 
 
 def service(engines: int = 1, k: int = 0) -> EngineService:

@@ -14,16 +14,16 @@ from pathlib import Path
 import pytest
 
 from sparktui.bootlog.lines import parse_line
-from sparktui.sim import stats
-from sparktui.sim.engine import Engine
-from sparktui.sim.graphtable import header_sizes, table
-from sparktui.sim.logfile import Log
-from sparktui.sim.metrics import Metrics, Totals
-from sparktui.sim.observed import GraphStep, Observed
+from sparktui.sim.boot.logfile import Log
+from sparktui.sim.counts import stats
+from sparktui.sim.counts.graphtable import header_sizes, table
+from sparktui.sim.counts.metrics import Metrics, Totals
+from sparktui.sim.counts.observed import GraphStep, Observed
+from sparktui.sim.counts.stats import EngineLog
+from sparktui.sim.model.engine import Engine
+from sparktui.sim.model.requests import EngineConfig, Output, Request, Step
 from sparktui.sim.release import Release
-from sparktui.sim.requests import EngineConfig, Output, Request, Step
 from sparktui.sim.service import EngineService
-from sparktui.sim.stats import EngineLog
 
 LOGS = Path(__file__).parents[1] / "fixtures" / "logs"
 NGRAM = LOGS / "0.24.0-h200" / "boot_fi_ngram.log"

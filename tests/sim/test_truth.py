@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from sparktui.sim.capture import Graphs, capture_sizes
-from sparktui.sim.curve import Curve
-from sparktui.sim.truth import Truth
+from sparktui.sim.model.capture import Graphs, capture_sizes
+from sparktui.sim.model.curve import Curve
+from sparktui.sim.model.truth import Truth
 
 
 def test_a_curve_goes_through_its_anchors_and_on_with_the_last_slope() -> None:

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from sparktui.sim.engine import Engine, EngineConfig, Request
-from sparktui.sim.truth import Truth
-from sparktui.sim.virtual import Load, run
+from sparktui.sim.model.engine import Engine, EngineConfig, Request
+from sparktui.sim.model.truth import Truth
+from sparktui.sim.model.virtual import Load, run
 from tests.sim.steps import FLAT
 
 

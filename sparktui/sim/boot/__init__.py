@@ -1,0 +1,1 @@
+"""What a boot prints, and whether it fails."""

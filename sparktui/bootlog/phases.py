@@ -32,8 +32,8 @@ _MARKERS: tuple[tuple[str, str], ...] = (
     ("weights", r"^Starting to load model|^Loading model from scratch|^Loading \w+ checkpoint shards"),
     (
         "compile",
-        r"^(?:\[\w+\] )?(?:Using cache directory: \S+ for vLLM's torch\.compile|Dynamo bytecode transform time)"
-        r"|^Warming up model for the compilation",
+        r"^(?:\[\w+\] )?Using cache directory: \S+ for vLLM's torch\.compile"
+        r"|^(?:\[\w+\] )?Dynamo bytecode transform time|^Warming up model for the compilation",
     ),
     (
         "profile",

@@ -2,23 +2,7 @@
 
 ``POST /sim/fault`` takes one JSON object: ``{"fault": NAME, FIELD: …, "for_s": SECONDS}``. Without ``for_s``
 it stays until ``DELETE /sim/fault`` clears all; the same fault set again replaces itself. ``GET /sim/state``
-lists what is set. A fault that happens once takes no ``for_s``.
-
-| name | fields (defaults) | what happens |
-|---|---|---|
-| slow_metrics | seconds (2) | /metrics answers so much later |
-| hanging_metrics | | /metrics never answers |
-| nonsense_metrics | | /metrics answers 200 with something that is no exposition |
-| dropped_streams | after_chunks (5), probability (1) | a stream's connection is cut after so many events |
-| server_errors | status (500), probability (1) | completions are refused with a 5xx |
-| engine_death | after_s (0) | once: the engine's process is killed |
-| hang | | the engine stops stepping; /health stays 200 |
-| counter_reset | | once: every counter of /metrics starts at 0 again |
-| throttle | slowdown (1.5) | steps take so many times longer, clocks fall |
-| foreign_traffic | streams (4), prompt_tokens (512), max_tokens (256) | somebody else's requests |
-| late_memory | seconds (10) | the engine's process outlives the server's end by this |
-| jit_pause | seconds (2), kernel | once: a kernel is compiled during a step, and the log says so |
-| drift | per_s (0.001) | every step is so much slower, relative to a second before |
+lists what is set. A fault that happens once takes no ``for_s``. docs/sim.md lists them.
 """
 
 from __future__ import annotations

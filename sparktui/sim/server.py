@@ -15,7 +15,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any
 
 from aiohttp import web
@@ -161,8 +161,9 @@ class Server:
         await runner.setup()
         try:
             site = await self._listen(runner, sock)
-            async with _background(service.run(), self._statistics(service)):
-                await self._first()
+            async with _background(service.run(), self._statistics(service)) as jobs:
+                await self._first(*jobs)
+                _check(jobs)
                 await asyncio.sleep(_SETTLE_S)
                 if not self._stop.is_set():
                     await self._die(service)
@@ -245,14 +246,21 @@ class Server:
 
 
 @contextlib.asynccontextmanager
-async def _background(*jobs: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+async def _background(*jobs: Coroutine[Any, Any, None]) -> AsyncIterator[Sequence[asyncio.Future[None]]]:
     tasks = [asyncio.ensure_future(job) for job in jobs]
     try:
-        yield
+        yield tasks
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _check(jobs: Sequence[asyncio.Future[None]]) -> None:
+    """Raise what ended a job: both go on until they are cancelled or the engine is dead."""
+    for job in jobs:
+        if job.done():
+            job.result()
 
 
 def _die_by_sigint() -> None:

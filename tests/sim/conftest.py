@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -98,9 +98,11 @@ async def launch() -> AsyncIterator[Launch]:
     """Start ``sparktui.sim serve`` with the given flags on a free port; ``ready`` waits for it."""
     servers: list[tuple[SimServer, asyncio.Task[None]]] = []
 
-    async def start(*args: str, ready: bool = True, boot: str = "0.2") -> SimServer:
+    async def start(
+        *args: str, ready: bool = True, boot: str = "0.2", program: Sequence[str] = ("-m", "sparktui.sim")
+    ) -> SimServer:
         port = () if "--port" in args else ("--port", "0")
-        argv = [sys.executable, "-m", "sparktui.sim", "serve", "test/model", "--host", "127.0.0.1"]
+        argv = [sys.executable, *program, "serve", "test/model", "--host", "127.0.0.1"]
         argv += [*port, "--sim-boot-seconds", boot, *args]
         server = SimServer(spawn(argv))
         servers.append((server, asyncio.create_task(server.read())))

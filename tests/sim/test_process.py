@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 from pathlib import Path
@@ -214,6 +215,26 @@ async def test_a_broken_model_file_exits_2(launch: Launch, tmp_path: Path) -> No
     server = await launch("--sim-model", str(tmp_path / "none.yaml"), ready=False)
     assert await server.exit_code() == 2
     assert "none.yaml" in await server.output()
+
+
+BROKEN = """
+import sys
+from sparktui.sim.cli import main
+from sparktui.sim.service import EngineService
+def broken(*args):
+    raise RuntimeError("a bug of ours")
+EngineService._complete = broken
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+async def test_a_bug_in_pacing_ends_the_server_instead_of_hanging_it(launch: Launch) -> None:
+    server = await launch(program=("-c", BROKEN))
+    async with aiohttp.ClientSession() as session, asyncio.timeout(TIMEOUT_S):
+        with contextlib.suppress(aiohttp.ClientError):
+            await session.post(server.url + "/v1/chat/completions", json=chat())
+    assert await server.exit_code() == 1
+    assert "a bug of ours" in await server.output()
 
 
 async def test_the_engine_survives_its_killed_server(launch: Launch) -> None:

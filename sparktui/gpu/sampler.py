@@ -26,8 +26,8 @@ class PowerMeter:
     one, else power integrated over time (trapezoids)."""
 
     def __init__(self) -> None:
-        self._begun: tuple[float, ...] | None = None
-        self._energy: float | None = None
+        self._begun: tuple[float, float] | None = None
+        self._counted: tuple[float, float] | None = None
         self._last: tuple[float, float] | None = None
         self._joules = 0.0
         self._seconds = 0.0
@@ -44,8 +44,9 @@ class PowerMeter:
         counters = tuple(gpu.energy_j for gpu in gpus if gpu.energy_j is not None)
         if counters and len(counters) == len(gpus):
             if self._begun is None:
-                self._begun = counters
-            self._energy = sum(counters) - sum(self._begun)
+                self._begun = (t, sum(counters))
+            then, joules = self._begun
+            self._counted = (t - then, sum(counters) - joules)
 
     @property
     def mean_w(self) -> float | None:
@@ -54,10 +55,23 @@ class PowerMeter:
 
     @property
     def joules(self) -> float | None:
-        """Energy in joules."""
-        if self._energy is not None and self._energy > 0:  # a driver that reloads counts from 0 again
-            return self._energy
+        """Energy between the first reading and the last, in joules."""
+        if self._by_counter is not None:
+            return self._by_counter[1]
         return self._joules if self._seconds > 0 else None
+
+    def joules_over(self, seconds: float) -> float | None:
+        """Energy of the measured span of ``seconds``: readings lie up to an interval inside its ends, and
+        what they have in a second holds for all of it."""
+        if self._by_counter is None:
+            return None if self.mean_w is None else self.mean_w * seconds
+        span, joules = self._by_counter
+        return joules / span * seconds
+
+    @property
+    def _by_counter(self) -> tuple[float, float] | None:
+        """Seconds and joules; None when it stood still or began anew, as after a driver's reload."""
+        return self._counted if self._counted is not None and min(self._counted) > 0 else None
 
 
 class GpuSampler:

@@ -166,7 +166,7 @@ class AbRun:
             raise Unmeasurable("the server's engine was lost")
         variant = self._plan.arms[e.arm].variant
         place = cells.Place(e.arm, variant, e.start, e.concurrency, e.steady)
-        cell = cells.cell(measured, place, cells.Energy(meter.mean_w, meter.joules))
+        cell = cells.cell(measured, place, cells.Energy(meter.mean_w, meter.joules_over(measured.seconds)))
         self._journal.add("experiment", _told(cell), data={"cell": to_plain(cell)})
         return ex.measured(e, cell)
 

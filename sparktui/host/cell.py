@@ -66,6 +66,10 @@ class Measured:
         return difference(self.pages[0], self.pages[-1])
 
     @property
+    def seconds(self) -> float:
+        return self.ended.t - self.begun.t
+
+    @property
     def errors(self) -> int:
         return self.ended.errors - self.begun.errors
 
@@ -81,7 +85,7 @@ def cell(measured: Measured, place: Place, energy: Energy) -> Cell:
         variant=place.variant,
         start=place.start,
         concurrency=place.concurrency,
-        seconds=measured.ended.t - measured.begun.t,
+        seconds=measured.seconds,
         batches=measured.batches,
         decode_tok_s=decode.rate if decode else None,
         output_tok_s=output.rate if output else None,

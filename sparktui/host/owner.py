@@ -263,11 +263,10 @@ class Owner:
         code = self.view.exit_code
         if code is None:
             return "the server ended (exit code unknown: an earlier host started it)"
-        return (
-            f"the server was killed by signal {-code}"
-            if code < 0
-            else f"the server ended with exit code {code}"
-        )
+        if code < 0:
+            return f"the server was killed by signal {-code}"
+        words = self.tail.last_words() if self.tail and code else ""
+        return f"the server ended with exit code {code}" + (f": {words}" if words else "")
 
     def _keep(self, record: ServerRecord) -> None:
         self._record = record

@@ -14,6 +14,7 @@ from sparktui.schema.live import Finding
 
 RING = 10_000
 _CHUNK = 1 << 20
+_WORDS = 300  # characters
 
 
 class LogRing:
@@ -77,6 +78,11 @@ class Tail:
     def root_cause(self) -> str | None:
         """The first real error of a failed boot."""
         return root_cause(tuple(self._kept))
+
+    def last_words(self) -> str:
+        """The last line that says something, for a server that ended without an error in the log."""
+        said = (line.message.strip() for line in reversed(self._kept))
+        return next((words[:_WORDS] for words in said if words), "")
 
     def _numbered(self, finding: Finding) -> Finding:
         return dataclasses.replace(finding, line=finding.line + self._before)

@@ -130,3 +130,12 @@ def test_files_are_the_users_own(home: Home) -> None:
     (socket,) = until(lambda: list(run.path.glob("*.sock")), what="the socket")
     assert socket.stat().st_mode & 0o777 == 0o600
     home.run("stop", "--all")
+
+
+def test_a_server_that_refuses_its_arguments_says_why(home: Home, tmp_path: Path) -> None:
+    broken = tmp_path / "box.yaml"
+    broken.write_text("name: box\nfan: 1\n", "utf-8")
+    code, output = home.run("ab", home.profile(args=f"sim-model: {broken}"), "-c", 1)
+    assert code == 1, output
+    assert f"ended with exit code 2: {broken}:2: unknown key 'fan'" in output
+    assert not home.processes()

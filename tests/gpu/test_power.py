@@ -44,6 +44,14 @@ def test_the_energy_counter_is_preferred_to_integration() -> None:
     assert meter.mean_w == pytest.approx(200.0)
 
 
+def test_a_span_longer_than_its_readings_gets_its_share() -> None:
+    """Readings at 0.4 and 5.4 s of a window of 6 s: 200 W all along are 1,200 J, by counter or by power."""
+    counter = fed((0.4, (GpuView(0, energy_j=80.0),)), (5.4, (GpuView(0, energy_j=1080.0),)))
+    assert counter.joules_over(6.0) == pytest.approx(1200.0)
+    assert fed((0.4, watts(200)), (5.4, watts(200))).joules_over(6.0) == pytest.approx(1200.0)
+    assert PowerMeter().joules_over(6.0) is None
+
+
 def test_a_counter_that_only_one_of_two_has_is_not_the_sum() -> None:
     first = (GpuView(0, power_w=100, energy_j=5000.0), GpuView(1, power_w=100))
     last = (GpuView(0, power_w=100, energy_j=5900.0), GpuView(1, power_w=100))

@@ -5,6 +5,8 @@ time runs on another; both are pinned. Each stream's chunks should arrive on a g
 median, what is left is the pacing error. A timer in the client's loop tells how much of that is the client's
 own lateness. On a machine that others use too, --realtime gives both the scheduler's FIFO class, so that what
 is measured is this program and not the neighbours; --usage asks for continuous usage, as sparktui does.
+Exits 1 when p99 of the pacing error is 5 ms or more, when less than 99 % of the chunks come, or when a stream
+has none.
 """
 
 from __future__ import annotations
@@ -19,15 +21,18 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TextIO
 
 import psutil
 
 STEP_S = 0.02
 WARM_UP_S = 3.0
-READY_S = 60.0
+P99_BELOW_S = 0.005
+RATE_FROM = 0.99
 MODEL = """\
 name: pacing
 about: steps of 20 ms at any load
@@ -77,7 +82,7 @@ def start(cpu: int, folder: Path) -> tuple[subprocess.Popen[str], int]:
     model.write_text(MODEL)
     flags = ["--sim-model", str(model), "--sim-noise", "0", "--sim-restart-noise", "0"]
     argv = [sys.executable, "-m", "sparktui.sim", "serve", "pacing", "--host", "127.0.0.1", "--port", "0"]
-    argv += [*flags, "--sim-boot-seconds", "0", "--max-num-seqs", "1024"]
+    argv += [*flags, "--sim-boot-seconds", "0", "--max-num-seqs", "1024", "--disable-uvicorn-access-log"]
     pin = ["taskset", "-c", str(cpu)]
     server = subprocess.Popen([*pin, *argv], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert server.stdout is not None
@@ -86,8 +91,15 @@ def start(cpu: int, folder: Path) -> tuple[subprocess.Popen[str], int]:
         if found := re.search(r"http://127\.0\.0\.1:(\d+)", line):
             port = int(found[1])
         if "Application startup complete" in line:
+            threading.Thread(target=drain, args=(server.stdout,), daemon=True).start()
             return server, port
     raise SystemExit("the stand-in did not start")
+
+
+def drain(output: TextIO) -> None:
+    """A full pipe would stop the server."""
+    for _ in output:
+        pass
 
 
 def request(tokens: int, number: int, *, usage: bool) -> bytes:
@@ -116,8 +128,8 @@ async def lag(into: list[float], stop: asyncio.Event) -> None:
         into.append(time.perf_counter() - due)
 
 
-async def measure(port: int, pid: int, streams: int, seconds: float, *, usage: bool) -> None:
-    """Read for so long and print what was seen."""
+async def measure(port: int, pid: int, streams: int, seconds: float, *, usage: bool) -> bool:
+    """Read for so long and print what was seen. Whether it is good enough."""
     loop, lags, stop = asyncio.get_running_loop(), list[float](), asyncio.Event()
     tokens = int((seconds + 2 * WARM_UP_S) / STEP_S)
     readers = [Reader(request(tokens, i, usage=usage)) for i in range(streams)]
@@ -133,25 +145,40 @@ async def measure(port: int, pid: int, streams: int, seconds: float, *, usage: b
     stop.set()
     await timer
     window = [[t for t in reader.times if begun <= t < begun + spent] for reader in readers]
-    report(window, streams, spent, used, lags)
+    return report(window, spent, used, lags)
 
 
-def report(
-    window: list[list[float]], streams: int, spent: float, used: tuple[float, float], lags: list[float]
-) -> None:
-    """Two lines: rates and load, errors."""
-    count = sum(map(len, window))
+def report(window: list[list[float]], spent: float, used: tuple[float, float], lags: list[float]) -> bool:
+    """Three lines: rates and load, errors, what is not good enough."""
+    count, expected = sum(map(len, window)), len(window) * spent / STEP_S
+    silent = sum(not times for times in window)
     errors = [abs(error) for times in window for error in deviations(times)]
     gaps = [abs(b - a - STEP_S) for times in window for a, b in itertools.pairwise(times)]
     print(
-        f"{count / spent:,.0f} chunks/s of {streams / STEP_S:,.0f}; "
-        f"CPU: server {100 * used[0] / spent:.0f} %, client {100 * used[1] / spent:.0f} %"
+        f"{count / spent:,.0f} chunks/s of {expected / spent:,.0f}; "
+        f"CPU: server {100 * used[0] / spent:.0f} %, client {100 * used[1] / spent:.0f} %; "
+        f"load of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
     )
     print(
         f"pacing error p50 {ms(errors, 50)} p99 {ms(errors, 99)} max {ms(errors, 100)}; "
         f"gap error p50 {ms(gaps, 50)} p99 {ms(gaps, 99)}; "
         f"client's lag p50 {ms(lags, 50)} p99 {ms(lags, 99)} (ms)"
     )
+    bad = complaints(count / expected, silent, percentile(errors, 99))
+    print("; ".join(bad) or "good")
+    return not bad
+
+
+def complaints(rate: float, silent: int, p99: float | None) -> list[str]:
+    """What is not good enough. ``rate``: share of the chunks that came; ``p99``: of the pacing error, s."""
+    found = []
+    if silent:
+        found.append(f"{silent} streams without a chunk")
+    if rate < RATE_FROM:
+        found.append(f"{100 * rate:.1f} % of the chunks: less than {100 * RATE_FROM:.0f} %")
+    if p99 is None or p99 >= P99_BELOW_S:
+        found.append(f"p99 of the pacing error is not below {1000 * P99_BELOW_S:.0f} ms")
+    return found
 
 
 def deviations(times: list[float]) -> list[float]:
@@ -163,10 +190,16 @@ def deviations(times: list[float]) -> list[float]:
     return [offset - middle for offset in offsets]
 
 
+def percentile(values: list[float], percent: int) -> float | None:
+    """None without values."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)] if ordered else None
+
+
 def ms(values: list[float], percent: int) -> str:
     """A percentile in milliseconds."""
-    ordered = sorted(values)
-    return f"{1000 * ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]:.2f}" if ordered else "-"
+    found = percentile(values, percent)
+    return "-" if found is None else f"{1000 * found:.2f}"
 
 
 def main() -> None:
@@ -184,10 +217,13 @@ def main() -> None:
             if options.realtime:
                 realtime(server.pid, 60)
                 realtime(0, 50)
-            asyncio.run(measure(port, server.pid, options.streams, options.seconds, usage=options.usage))
+            good = asyncio.run(
+                measure(port, server.pid, options.streams, options.seconds, usage=options.usage)
+            )
         finally:
             server.kill()
             server.wait()
+    raise SystemExit(0 if good else 1)
 
 
 if __name__ == "__main__":

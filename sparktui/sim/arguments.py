@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
 from typing import Any
 
-from sparktui.sim.flags import Parser, split_nested
+from sparktui.sim.flags import Parser, integer, real, split_nested
 from sparktui.sim.release import DEFAULT, RELEASES, Release
 
 BOOT_FAILURES = (
@@ -27,6 +28,7 @@ FAILURES = (
     "metrics-nonsense",
     "hang-requests",
 )
+_UNSAID_K = 3  # num_speculative_tokens where only the draft model's own config has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,15 @@ class ServeArguments:
     @property
     def engines(self) -> int:
         """data_parallel_size."""
-        return max(1, int(self.get("data_parallel_size", 1)))
+        return int(self.get("data_parallel_size", 1))
+
+    @property
+    def max_num_seqs(self) -> int:
+        return int(self.get("max_num_seqs", 256))
+
+    @property
+    def eager(self) -> bool:
+        return bool(self.get("enforce_eager", False))
 
     @property
     def speculative(self) -> dict[str, Any] | None:
@@ -95,7 +105,10 @@ class ServeArguments:
     def k(self) -> int:
         """num_speculative_tokens; 0 when speculation is off."""
         config = self.speculative
-        return int(config.get("num_speculative_tokens", 3)) if config else 0
+        if not config:
+            return 0
+        asked = config.get("num_speculative_tokens")
+        return _UNSAID_K if asked is None else int(asked)
 
 
 def parse(argv: list[str]) -> ServeArguments:
@@ -107,14 +120,42 @@ def parse(argv: list[str]) -> ServeArguments:
     given = {name: value for name, value in vars(namespace).items() if value is not None}
     if unknown or given.get("sim_fail") == "unknown-flag":
         parser.unrecognized(unknown or ["--no-such-flag"])
-    for name, pairs in nested.items():
-        given.setdefault(name, {}).update(pairs)
+    _merge(given, nested, parser)
+    if "config" in given:
+        parser.error("argument --config: the stand-in does not read configuration files; give their flags")
     sim = SimOptions(**{f.removeprefix("sim_"): given[f] for f in given if f.startswith("sim_")})
     model = str(given.pop("model_tag", None) or given.get("model") or "Qwen/Qwen3-0.6B")
     keys = tuple(given.get("api_key", ())) or (os.environ.get("VLLM_API_KEY", ""),)
     shown: dict[str, Any] = {"model_tag": model} | {k: v for k, v in given.items() if k != "model"}
     shown["model"] = model
-    return ServeArguments(model, shown, tuple(key for key in keys if key), sim)
+    parsed = ServeArguments(model, shown, tuple(key for key in keys if key), sim)
+    _check_drafts(parsed, parser)
+    return parsed
+
+
+def _merge(given: dict[str, Any], nested: dict[str, dict[str, Any]], parser: Parser) -> None:
+    """Add ``--flag.key value`` pairs to what ``--flag`` was given, which has to be an object."""
+    for name, pairs in nested.items():
+        held = given.setdefault(name, {})
+        if not isinstance(held, dict):
+            flag = name.replace("_", "-")
+            parser.error(f"argument --{flag}: Value {held} cannot be converted to {json.loads}.")
+        held.update(pairs)
+
+
+def _check_drafts(parsed: ServeArguments, parser: Parser) -> None:
+    """num_speculative_tokens by vLLM's rule: anything that pydantic takes for an int above 0."""
+    asked = (parsed.speculative or {}).get("num_speculative_tokens")
+    if asked is None:
+        return
+    try:
+        whole = not isinstance(asked, bool) and (not isinstance(asked, float) or asked.is_integer())
+        fits = whole and int(asked) > 0
+    except (ValueError, TypeError):
+        fits = False
+    if not fits:
+        key = "argument --speculative-config: num_speculative_tokens"
+        parser.error(f"{key}: expected an integer of at least 1, got {asked!r}")
 
 
 def _release_of(argv: list[str]) -> Release:
@@ -129,13 +170,13 @@ def _release_of(argv: list[str]) -> Release:
 
 def _parser(release: Release) -> Parser:
     parser = Parser(release)
-    parser.add_argument("--sim-boot-seconds", type=float)
-    parser.add_argument("--sim-boot-speed", "--boot-speed", dest="sim_boot_speed", type=float)
-    parser.add_argument("--sim-seed", type=int)
-    parser.add_argument("--sim-noise", type=float)
-    parser.add_argument("--sim-restart-noise", type=float)
+    parser.add_argument("--sim-boot-seconds", type=real(low=0))
+    parser.add_argument("--sim-boot-speed", "--boot-speed", dest="sim_boot_speed", type=real(above=0))
+    parser.add_argument("--sim-seed", type=integer())
+    parser.add_argument("--sim-noise", type=real(low=0, high=1))
+    parser.add_argument("--sim-restart-noise", type=real(low=0, high=1))
     parser.add_argument("--sim-fail", choices=FAILURES)
     parser.add_argument("--sim-model")
     parser.add_argument("--sim-vllm", choices=RELEASES)
-    parser.add_argument("--sim-linger-seconds", type=float)
+    parser.add_argument("--sim-linger-seconds", type=real(low=0))
     return parser

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
-import signal
 import time
-from collections.abc import Callable
 
 from sparktui.sim.arguments import ServeArguments
 from sparktui.sim.boot.facts import BootFacts
@@ -28,24 +25,24 @@ def assemble(
     facts: BootFacts,
     truth: Truth,
     log: Log,
-    linger: Callable[[float], None] | None = None,
-) -> tuple[EngineService, Api]:
-    """The service to run and the application to serve; an event loop must be running.
+    switches: EngineSwitches,
+) -> tuple[EngineService, Api, Disturbances]:
+    """The service to run, the application to serve and its faults; an event loop must be running.
 
-    ``facts``: what the boot log said; ``linger``: sets how long the engine's process outlives the server.
+    ``facts``: what the boot log said; ``switches``: how faults reach the engine's process.
     """
     sim = given.sim
     seed = sim.seed if sim.seed is not None else time.time_ns() ^ os.getpid()
     config = _engine_config(given, facts, truth)
     engines = [Engine(config, random.Random(seed + 1_000_003 * index)) for index in range(facts.engines)]
     service = EngineService(engines, _metrics(given, facts))
-    switches = EngineSwitches(lambda: _crash(log), linger or (lambda seconds: None))
     disturbances = Disturbances(service, switches, log)
     if sim.fail == "illegal-access":
         service.on_draft = switches.crash
     if sim.fail == "metrics-nonsense":
         disturbances.set(NonsenseMetrics())
-    return service, Api(_api_config(given, facts, truth), service, disturbances, log, random.Random(seed + 1))
+    api = Api(_api_config(given, facts, truth), service, disturbances, log, random.Random(seed + 1))
+    return service, api, disturbances
 
 
 def _engine_config(given: ServeArguments, facts: BootFacts, truth: Truth) -> EngineConfig:
@@ -104,21 +101,15 @@ def _metrics(given: ServeArguments, facts: BootFacts) -> Metrics:
 
 
 def _cache_config(facts: BootFacts, given: ServeArguments) -> dict[str, str]:
-    """The labels of cache_config_info that tools read."""
-    return {
+    """The labels of cache_config_info that tools read, where the release's own defaults don't hold."""
+    utilization = given.get("gpu_memory_utilization", None)
+    chosen = {} if utilization is None else {"gpu_memory_utilization": str(utilization)}
+    return chosen | {
         "block_size": str(BLOCK_TOKENS),
         "cache_dtype": str(given.get("kv_cache_dtype", "auto")),
         "enable_prefix_caching": str(facts.prefix_caching),
-        "gpu_memory_utilization": str(given.get("gpu_memory_utilization", 0.92)),
-        "kv_cache_max_concurrency": f"{facts.kv_tokens / facts.max_model_len:.2f}",
+        "kv_cache_max_concurrency": str(facts.kv_tokens / facts.max_model_len),
         "kv_cache_size_tokens": str(facts.kv_tokens),
         "num_gpu_blocks": str(facts.kv_tokens // BLOCK_TOKENS),
         "sliding_window": "None",
     }
-
-
-def _crash(log: Log) -> None:
-    """The engine's process dies; the server notices by itself."""
-    if log.engine_pid:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(log.engine_pid, signal.SIGKILL)

@@ -17,8 +17,8 @@ from sparktui.sim import arguments
 from sparktui.sim.boot import graphs
 from sparktui.sim.boot.facts import boot_facts
 from sparktui.sim.boot.logfile import Log
-from sparktui.sim.boot.script import moments
-from sparktui.sim.claims import Claim, Row, above, between, judge, point
+from sparktui.sim.boot.script import banner, moments
+from sparktui.sim.claims import SET, Claim, Row, Theirs, above, between, judge, point
 from sparktui.sim.model import modelfile
 from sparktui.sim.model.power import GpuReading
 from sparktui.sim.model.truth import Truth
@@ -111,19 +111,26 @@ def _w1_machine() -> Iterator[Claim]:
     for k in (0, 2, 3, 4):
         head = f"k={k}" if k else "off"
         yield Claim("W1", f"{head}, {name}", point(min(k, 1), 0.0), partial(warnings, "W1", k), 0)
-    yield Claim("W1", "power, W", point(32, 0.02), lambda: sensors().power_w)
-    yield Claim("W1", "utilisation, %", point(94, 0.01), lambda: 100 * sensors().utilization)
-    yield Claim("W1", "SM clock, MHz", point(2405, 0.005), lambda: sensors().sm_clock_mhz, 0)
-    yield Claim("W1", "largest SM clock, MHz", point(3003, 0.0), lambda: sensors().max_sm_clock_mhz, 0)
+    yield Claim("W1", f"power, W{SET}", point(32, 0.02), lambda: sensors().power_w)
+    yield Claim("W1", f"utilisation, %{SET}", point(94, 0.01), lambda: 100 * sensors().utilization)
+    yield Claim("W1", f"SM clock, MHz{SET}", point(2405, 0.005), lambda: sensors().sm_clock_mhz, 0)
+    largest = f"largest SM clock, MHz{SET}"
+    yield Claim("W1", largest, point(3003, 0.0), lambda: sensors().max_sm_clock_mhz, 0)
 
 
 def warnings(source: str, k: int, *flags: str) -> float:
     """How often the stand-in's boot with this source's command line says that it fell back to PIECEWISE."""
-    stream = io.StringIO()
-    log = Log(stream, 1, 2)
-    for moment in moments(boot_facts(given(source, k, *flags), truth(source))):
+    return float(boot_log(source, k, *flags).count(_PIECEWISE))
+
+
+def boot_log(source: str, k: int, *flags: str) -> str:
+    """The stand-in's boot with this source's command line, banner and all."""
+    stream, parsed = io.StringIO(), given(source, k, *flags)
+    log, facts = Log(stream, 1, 2, parsed.release), boot_facts(parsed, truth(source))
+    banner(log, facts)
+    for moment in moments(facts):
         moment.emit(log)
-    return float(stream.getvalue().count(_PIECEWISE))
+    return stream.getvalue()
 
 
 def _w1_derived() -> Iterator[Claim]:
@@ -169,12 +176,25 @@ def grid() -> dict[tuple[int, int], float]:
     return {(seqs, clients): peak(seqs, clients) for seqs in SEQUENCES for clients in CLIENTS}
 
 
+def _cell(max_num_seqs: int, clients: int) -> Theirs:
+    """Published of the grid: its ends, and what max_num_seqs gains. The cells between are not judged."""
+    if clients == 1:
+        return point(23.9, 0.05)
+    if (max_num_seqs, clients) == (32, 64):
+        return point(136.3, 0.05)
+    if (max_num_seqs, clients) == (4, 64):
+        return point(49.6, 0.05)  # 136.3 / 2.75
+    return between(23.9, 136.3, None)
+
+
 def _w2_grid() -> Iterator[Claim]:
     name = "k=3, engine peak"
     for seqs in SEQUENCES:
         for clients in CLIENTS:
             row = f"{name} tok/s, max_num_seqs {seqs}, clients {clients}"
-            yield Claim("W2", row, between(23.9, 136.3, 0.05), partial(peak, seqs, clients))
+            theirs = _cell(seqs, clients)
+            source = "W2" if theirs.tolerance is None else "W2, derived"
+            yield Claim(source, row, theirs, partial(peak, seqs, clients))
     yield Claim("W2", f"{name}, smallest of the grid", point(23.9, 0.05), lambda: min(grid().values()))
     yield Claim("W2", f"{name}, largest of the grid", point(136.3, 0.05), lambda: max(grid().values()))
     row = f"{name}, max_num_seqs 32 / 4, clients 64"
@@ -185,9 +205,14 @@ def _w2_kv() -> Iterator[Claim]:
     def usage(max_num_seqs: int, clients: int, k: int) -> float:
         return 100 * cell(max_num_seqs, clients, k).kv_mean
 
-    # the first is wider: theirs is one reading, 1.9 % a sequence, where 2.15 % was measured for one alone
-    for seqs, share, tolerance in ((4, 7.6, 0.14), (8, 16.6, 0.05), (16, 33.1, 0.05), (32, 68.9, 0.05)):
-        row = f"k=3, KV usage %, max_num_seqs {seqs}, clients 64"
+    odd = " (theirs: 1.9 each, not 2.15)"  # their reading doesn't fit their own figure for one sequence
+    for seqs, share, tolerance, why in (
+        (4, 7.6, 0.14, odd),
+        (8, 16.6, 0.05, ""),
+        (16, 33.1, 0.05, ""),
+        (32, 68.9, 0.05, ""),
+    ):
+        row = f"k=3, KV usage %, max_num_seqs {seqs}, clients 64{why}"
         yield Claim("W2", row, point(share, tolerance), partial(usage, seqs, 64, 3))
     yield Claim("W2", "off, KV usage % a sequence", point(0.57, 0.03), partial(usage, 4, 1, 0), 2)
     yield Claim("W2", "k=3, KV usage % a sequence", point(2.15, 0.03), partial(usage, 4, 1, 3), 2)
@@ -220,8 +245,8 @@ def _w2_cache() -> Iterator[Claim]:
         return repeated().ttft_s[-1] / repeated().ttft_s[0]
 
     name = "one prompt again and again"
-    yield Claim("W2", f"{name}, prefix cache hits", point(0, 0.0), lambda: repeated().cache_hits, 0)
-    yield Claim("W2", f"{name}, TTFT last / first", point(1.0, 0.1), flat, 2)
+    yield Claim("W2", f"{name}, prefix cache hits{SET}", point(0, 0.0), lambda: repeated().cache_hits, 0)
+    yield Claim("W2", f"{name}, TTFT last / first{SET}", point(1.0, 0.1), flat, 2)
 
 
 def _h200() -> Iterator[Claim]:

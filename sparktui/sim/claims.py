@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
+SET = " (set)"
+
 
 @dataclass(frozen=True, slots=True)
 class Theirs:
@@ -38,7 +40,10 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table. ``tolerance``: relative; None, with ``within``, where nothing is judged."""
+    """One line of the table. ``tolerance``: relative; None, with ``within``, where nothing is judged.
+
+    A ``row`` that ends in SET compares a value that the model file states with what comes out again.
+    """
 
     source: str
     row: str
@@ -55,7 +60,7 @@ def as_json(table: list[Row]) -> str:
 
 
 def as_text(table: list[Row]) -> str:
-    """An aligned table in ASCII; the last line counts the rows within."""
+    """An aligned table in ASCII; the last lines count the rows within, and those that show little."""
     head = ("source", "row", "theirs", "ours", "tolerance", "within")
     cells = [head, *(_cells(row) for row in table)]
     widths = [max(len(line[i]) for line in cells) for i in range(len(head))]
@@ -64,6 +69,8 @@ def as_text(table: list[Row]) -> str:
     within = sum(row.within is True for row in judged)
     rest = f", {len(table) - len(judged)} not judged" if len(judged) < len(table) else ""
     lines.append(f"{within} of {len(judged)} rows within their tolerance{rest}")
+    if stated := sum(row.row.endswith(SET) for row in judged):
+        lines.append(f"(set): the model file states it; so for {stated} of those {len(judged)}")
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
@@ -88,7 +95,7 @@ def point(value: float, tolerance: float | None) -> Theirs:
     return Theirs(value, value, tolerance, "")
 
 
-def between(low: float, high: float, tolerance: float) -> Theirs:
+def between(low: float, high: float, tolerance: float | None) -> Theirs:
     """A range, widened by a share of its ends."""
     return Theirs(low, high, tolerance, f"{low:g}-{high:g}")
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
+from collections.abc import Iterable, Iterator
 
+from sparktui.schema.text import printable
 from sparktui.sim import arguments
+from sparktui.sim.boot.facts import boot_facts
 from sparktui.sim.model.modelfile import DEFAULT_MODEL, ModelFileError, load, shipped
 from sparktui.sim.model.truth import Truth
+from sparktui.sim.release import DEFAULT, RELEASES
 
 _USAGE = """usage: sparktui sim serve MODEL [flags of vllm serve] [--sim-model NAME|FILE] [--sim-vllm VERSION]
                           [--boot-speed N] [--sim-boot-seconds S] [--sim-seed N]
@@ -19,7 +24,11 @@ _USAGE = """usage: sparktui sim serve MODEL [flags of vllm serve] [--sim-model N
 A stand-in for vLLM whose speed is known, for trying sparktui without a GPU.
 table: published figures beside the stand-in's own; exit 1 when one is out of its tolerance.
 model: what a machine-and-model file says, at several loads.
+--boot-speed N: seconds of the modelled boot that pass in one second (--sim-boot-seconds S: the whole boot in S).
+--sim-noise R, --sim-restart-noise R: standard deviation of a step, of a start; relative, 0.01 is 1 %.
+--sim-linger-seconds S: how long the engine's process outlives the server.
 NAME:    {models}
+VERSION: {releases}
 FAILURE: {failures}
 """
 _BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -32,13 +41,20 @@ def main(argv: list[str]) -> int:
         sys.stdout.write(_usage())
         return 0
     if command not in _COMMANDS:
-        sys.stderr.write(_usage())
-        return 2
+        return _wrong(f"no such command: {command}" if command else "which of them?")
     return _COMMANDS[command](rest)
 
 
+def _wrong(message: str) -> int:
+    """Usage, then what is wrong: the last line is the one that is read."""
+    sys.stderr.write(f"{_usage()}\nsparktui sim: error: {printable(message)}\n")
+    return 2
+
+
 def _usage() -> str:
-    return _USAGE.format(models=", ".join(shipped()), failures=", ".join(arguments.FAILURES))
+    return _USAGE.format(
+        models=", ".join(shipped()), releases=", ".join(RELEASES), failures=", ".join(arguments.FAILURES)
+    )
 
 
 def _serve(rest: list[str]) -> int:
@@ -54,9 +70,8 @@ def _serve(rest: list[str]) -> int:
 
 
 def _table(rest: list[str]) -> int:
-    if [word for word in rest if word != "--json"]:
-        sys.stderr.write(_usage())
-        return 2
+    if strange := [word for word in rest if word != "--json"]:
+        return _wrong(f"table takes --json only, not {strange[0]}")
     from sparktui.sim import calibration, claims
 
     rows = calibration.rows()
@@ -66,8 +81,7 @@ def _table(rest: list[str]) -> int:
 
 def _model(rest: list[str]) -> int:
     if len(rest) > 1:
-        sys.stderr.write(_usage())
-        return 2
+        return _wrong(f"model takes one name or file, not {' '.join(rest)}")
     try:
         truth = load(rest[0] if rest else DEFAULT_MODEL)
     except ModelFileError as error:
@@ -94,7 +108,18 @@ def describe(truth: Truth) -> str:
         f"{batch:>7} " + "".join(f"{truth.decode_tok_s(k, batch):9.1f}" for k in (0, *drafts))
         for batch in _BATCHES
     )
+    lines += ["", f"CUDA graphs, as vLLM {DEFAULT} boots it: " + ", ".join(_graphs(truth, (0, *drafts)))]
     lines += ["", "accepted by position"]
     for k in drafts:
         lines.append(f"{f'k={k}':>7} " + "".join(f"{100 * share:8.1f}%" for share in truth.acceptance(k)))
     return "\n".join(lines) + "\n"
+
+
+def _graphs(truth: Truth, drafts: Iterable[int]) -> Iterator[str]:
+    """The mode that each arm boots into: it need not be the one in which its figures were measured."""
+    for k in drafts:
+        spec = json.dumps({"method": "eagle3", "model": "drafter", "num_speculative_tokens": k})
+        given = arguments.parse(["model", *(["--speculative-config", spec] if k else [])])
+        mode, measured = boot_facts(given, truth).plan.mode, truth.default_graphs(k)
+        note = "" if mode == measured else f" (measured: {measured})"
+        yield f"{f'k={k}' if k else 'off'} {mode}{note}"

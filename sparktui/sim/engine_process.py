@@ -32,6 +32,7 @@ class EngineProcess:
     death_fd: int
     control_fd: int
     lingers: bool = False
+    _reaped: bool = False  # its number may be somebody else's by now
 
     def linger(self, seconds: float) -> None:
         """Outlive the next signal by this long: memory that comes back late. 0: not at all."""
@@ -41,19 +42,25 @@ class EngineProcess:
 
     def exited(self) -> bool:
         """Whether it has ended. Does not reap it."""
-        try:
-            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        except ChildProcessError:
+        if self._reaped:
             return True
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def kill(self) -> None:
+        """Kill it, as a crash does; nothing when it was reaped."""
+        if not self._reaped:
+            os.kill(self.pid, signal.SIGKILL)
 
     def stop(self) -> None:
-        """Kill and reap, or tell it to go when it lingers; no error when it is gone."""
-        with contextlib.suppress(ProcessLookupError, ChildProcessError):
-            if self.exited() or not self.lingers:
-                os.kill(self.pid, signal.SIGKILL)
-                os.waitpid(self.pid, 0)
-            else:
-                os.kill(self.pid, signal.SIGTERM)
+        """Kill and reap, or tell it to go when it lingers; nothing when it was reaped."""
+        if self._reaped:
+            return
+        if self.exited() or not self.lingers:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+            self._reaped = True
+        else:
+            os.kill(self.pid, signal.SIGTERM)
 
 
 def spawn(names: Sequence[str], close_fds: tuple[int, ...] = ()) -> list[EngineProcess]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 import sys
 from collections.abc import Callable
@@ -22,10 +23,9 @@ _RELEASES = ("0.17.1", "0.19.1", "0.21.0", "0.24.0", "0.27.1", "0.30.0", "0.32.0
 _COMMANDS = "{chat,complete,serve,launch,bench,collect-env,run-batch} ..."
 _COMMANDS_032 = """{chat,complete,serve,launch,bench,collect-env,download-kernels,preload,run-batch,snapshot}
             ..."""
-_INTS = ("port", "max_num_seqs", "tensor_parallel_size", "data_parallel_size", "seed", "optimization_level")
 _OBJECTS = ("speculative_config", "compilation_config")
-_HUMAN_INTS = ("max_model_len", "max_num_batched_tokens")
-_HUMAN = {"k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G": 2**30}
+_HUMAN = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+Converter = Callable[[str], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def split_nested(argv: list[str], release: Release) -> tuple[list[str], dict[str
     """Take out ``--flag.key value`` pairs; spell ``--max_num_seqs`` and ``-O3`` as vLLM's parser does."""
     plain: list[str] = []
     nested: dict[str, dict[str, Any]] = {}
-    known = {name: flag.dest for flag in flags_of(release) for name in flag.names}
+    known = {name: flag.dest for flag in flags_of(release) if _takes_object(flag) for name in flag.names}
     rest = iter(argv)
     for token in rest:
         match = re.fullmatch(r"(--?[\w-]+)\.([\w.-]+)(?:=(.*))?", token, re.DOTALL)
@@ -128,12 +128,12 @@ def _add(parser: argparse.ArgumentParser, flag: Flag) -> None:
         parser.add_argument(*flag.names, dest=flag.dest, type=_converter(flag.dest))
 
 
-def _converter(dest: str) -> Callable[[str], Any]:
-    if dest in _INTS:
-        return int
-    if dest in _OBJECTS:
-        return _object
-    return _human_int if dest in _HUMAN_INTS else value_of
+def _takes_object(flag: Flag) -> bool:
+    return flag.kind == "value" and flag.dest not in _NUMBERS
+
+
+def _converter(dest: str) -> Converter:
+    return _object if dest in _OBJECTS else _NUMBERS.get(dest, value_of)
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -146,9 +146,73 @@ def _object(text: str) -> dict[str, Any]:
     return value
 
 
-def _human_int(text: str) -> int:
-    """``8192``, ``8k`` (8,000) or ``8K`` (8,192), as vLLM reads max_model_len."""
-    match = re.fullmatch(r"(-?\d+(?:\.\d+)?)([kmgKMG]?)", text)
+def integer(low: int | None = None, high: int | None = None, read: Callable[[str], int] = int) -> Converter:
+    """A converter for argparse: an integer within bounds, both included. ``read`` may raise ValueError."""
+    least = "" if low is None else f" of at least {low}"
+    bounds = least if high is None else f" from {low} to {high}"
+
+    def convert(text: str) -> int:
+        try:
+            value = read(text)
+        except (ValueError, OverflowError):
+            name = read.__name__.removeprefix("_")
+            raise argparse.ArgumentTypeError(f"invalid {name} value: {text!r}") from None
+        if (low is not None and value < low) or (high is not None and value > high):
+            raise argparse.ArgumentTypeError(f"expected an integer{bounds}, got {text!r}")
+        return value
+
+    return convert
+
+
+def real(*, above: float | None = None, low: float | None = None, high: float | None = None) -> Converter:
+    """A converter for argparse: a finite number above ``above``, from ``low``, up to ``high``."""
+    limits = ((above, "above {:g}"), (low, "of at least {:g}"), (high, "of at most {:g}"))
+    bounds = " and ".join(words.format(limit) for limit, words in limits if limit is not None)
+
+    def convert(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"invalid float value: {text!r}") from None
+        inside = (above is None or value > above) and (low is None or value >= low)
+        if not math.isfinite(value) or not inside or (high is not None and value > high):
+            raise argparse.ArgumentTypeError(f"expected a number {bounds}, got {text!r}")
+        return value
+
+    return convert
+
+
+def _human_readable_int(text: str) -> int:
+    """``8192``, ``8k`` (8,000), ``2.5k`` or ``8K`` (8,192), as vLLM reads counts of tokens."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([kKmMgGtT])", text.strip())
     if match is None:
-        raise argparse.ArgumentTypeError(f"invalid int value: {text!r}")
-    return int(float(match[1]) * _HUMAN.get(match[2], 1))
+        return int(text)
+    number, suffix = match.groups()
+    if suffix.isupper() and "." in number:
+        hint = f"Did you mean to use {number}{suffix.lower()} instead?"
+        raise argparse.ArgumentTypeError(
+            f"Decimals are not allowed with binary suffixes like {suffix}. {hint}"
+        )
+    return int(float(number) * _HUMAN[suffix])
+
+
+def _human_readable_int_or_auto(text: str) -> int:
+    """The same; -1 for ``-1`` and ``auto``, which leave it to vLLM."""
+    return -1 if text.strip().lower() in ("-1", "auto") else _at_least_one(text)
+
+
+_at_least_one = integer(1, read=_human_readable_int)
+# Bounds as in the fields of vLLM's configuration, which are checked after its argparse, with exit code 1.
+_NUMBERS: dict[str, Converter] = {
+    "port": integer(0, 65535),
+    "seed": integer(),
+    "max_num_seqs": integer(1),
+    "max_num_batched_tokens": _at_least_one,
+    "max_model_len": _human_readable_int_or_auto,
+    "tensor_parallel_size": integer(1),
+    "pipeline_parallel_size": integer(1),
+    "data_parallel_size": integer(1),
+    "optimization_level": integer(0, 3),
+    "spec_tokens": integer(1),
+    "gpu_memory_utilization": real(above=0, high=1),
+}

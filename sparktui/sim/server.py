@@ -30,6 +30,8 @@ from sparktui.sim.boot.script import banner, moments
 from sparktui.sim.counts import stats
 from sparktui.sim.engine_process import EngineProcess, spawn
 from sparktui.sim.http.api import ROUTES
+from sparktui.sim.http.disturb import EngineSwitches
+from sparktui.sim.http.faults import ForeignTraffic
 from sparktui.sim.model.modelfile import DEFAULT_MODEL, ModelFileError, load
 from sparktui.sim.model.truth import Truth
 from sparktui.sim.service import EngineService
@@ -156,14 +158,16 @@ class Server:
         return None
 
     async def _serve(self, sock: socket.socket) -> int:
-        service, api = assemble(self._arguments, self._facts, self._truth, self._log, self._linger)
+        switches = EngineSwitches(self._crash, self._linger, self._arguments.sim.linger_seconds)
+        service, api, disturbances = assemble(self._arguments, self._facts, self._truth, self._log, switches)
         runner = web.AppRunner(api.app(), access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
         await runner.setup()
         try:
             site = await self._listen(runner, sock)
             async with _background(service.run(), self._statistics(service)) as jobs:
-                await self._first(*jobs)
-                _check(jobs)
+                await self._until_the_end(jobs)
+                disturbances.end(ForeignTraffic)  # or their requests would keep it
+                service.hung = self._engine_gone.is_set()  # what is gone says nothing more
                 await asyncio.sleep(_SETTLE_S)
                 if not self._stop.is_set():
                     await self._die(service)
@@ -176,6 +180,14 @@ class Server:
             await runner.cleanup()
         failures.http_done(self._log, None if self._stop.is_set() else os.getpid())
         return 0
+
+    async def _until_the_end(self, jobs: Sequence[asyncio.Future[None]]) -> None:
+        """Wait for a signal or the engine's death. Raises what breaks a job."""
+        while not (self._stop.is_set() or self._engine_gone.is_set()):
+            await self._first(*[job for job in jobs if not job.done()])
+            for job in jobs:
+                if job.done():
+                    job.result()
 
     def _statistics(self, service: EngineService) -> Coroutine[Any, Any, None]:
         plan = self._facts.plan
@@ -203,7 +215,7 @@ class Server:
 
     async def _die(self, service: EngineService) -> None:
         """The engine is gone."""
-        if self._arguments.sim.fail == "illegal-access":
+        if service.drafted:
             failures.illegal_access(self._log)
         else:
             await self._unless_stopped(_NOTICE_S)
@@ -236,6 +248,10 @@ class Server:
             log.api("launcher.py:105", "API server: HTTP server started")
         return site
 
+    def _crash(self) -> None:
+        """The first engine's process dies; the server notices by itself."""
+        self._engines[0].kill()
+
     def _linger(self, seconds: float) -> None:
         for engine in self._engines:
             engine.linger(seconds)
@@ -254,13 +270,6 @@ async def _background(*jobs: Coroutine[Any, Any, None]) -> AsyncIterator[Sequenc
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _check(jobs: Sequence[asyncio.Future[None]]) -> None:
-    """Raise what ended a job: both go on until they are cancelled or the engine is dead."""
-    for job in jobs:
-        if job.done():
-            job.result()
 
 
 def _die_by_sigint() -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from sparktui.sim.counts.metrics import Metrics, Totals
+from sparktui.sim.counts.metrics import Metrics
 from sparktui.sim.http.answers import Script
 from sparktui.sim.model.engine import Engine, Output, Request, Step
+
+_log = logging.getLogger(__name__)
 
 _WAITING_WEIGHT = 4  # a waiting request counts like this many running ones, as in vLLM's balancing
 
@@ -54,10 +57,18 @@ class Stream:
 
     def put(self, output: Output) -> None:
         self.generated += output.tokens
+        stop_at = self.script.look(self.generated)
+        if stop_at is not None:
+            self.request.stop_after = min(self.request.stop_after or stop_at, stop_at)
         self._tell(output.finish_reason)
 
     def abort(self) -> None:
         """The engine gives it up in an orderly way: its last output has no token."""
+        self._tell("abort")
+
+    def give_up(self) -> None:
+        """Ended without telling anybody."""
+        self._listener = None
         self._tell("abort")
 
     def die(self) -> None:
@@ -95,6 +106,7 @@ class EngineService:
         self.metrics = metrics
         self.dead = False
         self.on_draft: Callable[[], None] | None = None  # instead of the first step that drafts
+        self.drafted = False  # whether that has happened
         self._streams: dict[str, Stream] = {}
         self._ids = itertools.count()
         self._wake = [asyncio.Event() for _ in self.engines]
@@ -108,15 +120,6 @@ class EngineService:
     @property
     def waiting(self) -> int:
         return sum(engine.waiting for engine in self.engines)
-
-    @property
-    def kv_usage(self) -> float:
-        """Mean over the engines, 0 to 1."""
-        return sum(engine.kv_usage for engine in self.engines) / len(self.engines)
-
-    @property
-    def totals(self) -> Totals:
-        return self.metrics.totals
 
     @property
     def hung(self) -> bool:
@@ -133,8 +136,8 @@ class EngineService:
             raise EngineDead
         request.id = f"{request.id}-{next(self._ids)}"
         chosen = min(range(len(self.engines)), key=self._load)
-        stream = self._streams[request.id] = Stream(request, script, index, chosen)
         self.engines[chosen].add(request, time.monotonic())
+        stream = self._streams[request.id] = Stream(request, script, index, chosen)
         self._show(chosen)
         self._wake[chosen].set()
         return stream
@@ -193,13 +196,22 @@ class EngineService:
         for output in step.outputs:
             stream = self._streams.get(output.request.id)
             if stream is not None:
-                stream.put(output)
+                self._put(stream, output)
         self.metrics.record(step, self.engines[index], index)
+
+    def _put(self, stream: Stream, output: Output) -> None:
+        """A listener that fails ends its own stream only."""
+        try:
+            stream.put(output)
+        except Exception:
+            _log.exception("request %s: its listener failed", stream.request.id)
+            self.engines[stream.engine].abort(stream.request)
+            stream.give_up()
 
     def _crashed(self, step: Step) -> bool:
         if not step.drafts or self.on_draft is None:
             return False
-        self.hung = True  # nothing comes out of an engine that is about to be lost
+        self.drafted = self.hung = True  # nothing comes out of an engine that is about to be lost
         self.on_draft()
         return True
 

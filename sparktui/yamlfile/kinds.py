@@ -165,9 +165,12 @@ def table(low: int, kind: Kind) -> Kind:
         values: dict[int, Any] = {}
         for key, value in entries:
             number_ = read_key(key, f"{label}: key", report)
+            made = kind(value, f"{label}.{key.text}", report)
+            if key.integer is None or key.integer < low:
+                continue  # refused: ``number_`` is only a stand-in for it
             if number_ in values:
                 report.add(key, f"{label}: {number_} is here twice")
-            values[number_] = kind(value, f"{label}.{key.text}", report)
+            values[number_] = made
         return dict(sorted(values.items()))
 
     return read

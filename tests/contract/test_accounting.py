@@ -5,6 +5,8 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
+import pytest
+
 from tests.contract.launcher import MAX_NUM_SEQS, K
 from tests.contract.page import Counts, counts, finished, is_idle, settled, wait_for
 from tests.contract.server import Server
@@ -94,6 +96,24 @@ def test_parallel_requests_are_counted_one_by_one(off: Server) -> None:
     assert change["generation_tokens_total"] == total == 86
     assert change["inter_token_latency_seconds_count"] == total - 4
     assert change["iteration_tokens_total_count"] < total  # they shared steps
+
+
+@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
+def test_choices_are_requests_that_share_two_figures(off: Server, streamed: bool) -> None:
+    before = counts(off)
+    body = chat(max_tokens=5, n=2, temperature=1)
+    if streamed:
+        used = usage_of(stream(off, CHAT, body, USAGE)[-1])
+    else:
+        used = usage_of(post(off, CHAT, body).json())
+    change = settled(off, before, 2)
+    assert used[1] == change["generation_tokens_total"] == 10
+    assert change["prompt_tokens_total"] == 2 * used[0]
+    assert (change["request_params_n_count"], change["request_params_n_sum"]) == (1, 2)
+    longest = "request_max_num_generation_tokens"
+    assert (change[f"{longest}_count"], change[f"{longest}_sum"]) == (1, 5)
+    for family in ("request_params_max_tokens", "request_generation_tokens"):
+        assert (change[f"{family}_count"], change[f"{family}_sum"]) == (2, 10)
 
 
 def test_a_repeated_prompt_comes_from_the_cache(off: Server) -> None:

@@ -70,6 +70,19 @@ def test_tokenize_takes_a_prompt_without_a_model(off: Server) -> None:
     assert usage_of(answer) == (tokens["count"], 1)
 
 
+def test_detokenize_gives_the_text_back(off: Server) -> None:
+    prompt = " ".join(f"{number * number} steps, then" for number in range(150))
+    tokens = post(off, "/tokenize", {"model": "tiny", "prompt": prompt}).json()["tokens"]
+    answer = post(off, "/detokenize", {"model": "tiny", "tokens": tokens})
+    assert (answer.status_code, answer.json()) == (200, {"prompt": prompt})
+
+
+def test_a_request_id_is_read_as_latin_1(off: Server) -> None:
+    with client(off) as made:
+        answer = made.post(CHAT, json=chat(max_tokens=1), headers=[(b"X-Request-Id", b"caf\xe9-1")])
+    assert (answer.status_code, answer.json()["id"]) == (200, "chatcmpl-caf\u00e9-1")
+
+
 def test_a_whole_chat_answer(off: Server, release: str) -> None:
     answer = post(off, CHAT, chat())
     assert answer.headers["content-type"] == "application/json"
@@ -135,3 +148,19 @@ def test_fields_that_clients_send_are_accepted(off: Server, extra: dict[str, obj
 def test_a_greedy_answer_repeats_itself(off: Server) -> None:
     first, second = (post(off, CHAT, chat()).json()["choices"][0]["message"] for _ in range(2))
     assert first == second
+
+
+@pytest.mark.parametrize("shown", [False, True], ids=["cut", "shown"])
+def test_a_stop_string_ends_the_answer(off: Server, shown: bool) -> None:
+    free = post(off, CHAT, chat()).json()["choices"][0]["message"]["content"]
+    stop = next(free[i : i + 3] for i in range(len(free) // 2, len(free)) if free[i : i + 3].isascii())
+    whole = post(off, CHAT, chat(stop=["\0\0", stop], include_stop_str_in_output=shown)).json()
+    (choice,) = whole["choices"]
+    assert (choice["finish_reason"], choice["stop_reason"]) == ("stop", stop)
+    assert choice["message"]["content"] == free[: free.index(stop) + (len(stop) if shown else 0)]
+    assert 0 < usage_of(whole)[1] <= 24
+
+
+def test_without_ignore_eos_min_tokens_are_certain(off: Server) -> None:
+    body = post(off, CHAT, chat(ignore_eos=None, min_tokens=8, max_tokens=8)).json()
+    assert (body["choices"][0]["finish_reason"], usage_of(body)[1]) == ("length", 8)

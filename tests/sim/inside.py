@@ -16,6 +16,7 @@ from sparktui.sim import arguments
 from sparktui.sim.assemble import assemble
 from sparktui.sim.boot.facts import boot_facts
 from sparktui.sim.boot.logfile import Log
+from sparktui.sim.http.disturb import EngineSwitches
 from sparktui.sim.model.curve import Curve
 from sparktui.sim.model.truth import Truth
 from sparktui.sim.service import EngineService
@@ -35,6 +36,12 @@ class Inside:
     log: io.StringIO
     session: aiohttp.ClientSession
     lingers: list[float]
+    _crashes: list[None]
+
+    @property
+    def crashes(self) -> int:
+        """How often a fault killed the engine's process."""
+        return len(self._crashes)
 
     async def call(self, method: str, path: str, **options: Any) -> tuple[int, Any]:
         """Status and JSON body, or text."""
@@ -69,10 +76,10 @@ async def inside(*args: str, truth: Truth | None = None) -> AsyncIterator[Inside
     """Serve with these flags until the block ends; steps take 2 ms, 4 ms with speculation, unless told."""
     given = arguments.parse(["test/model", *QUIET, *args])
     model = truth or FAST
-    log, lingers = io.StringIO(), list[float]()
-    service, api = assemble(
-        given, boot_facts(given, model), model, Log(log, 1, release=given.release), lingers.append
-    )
+    log, lingers, crashes = io.StringIO(), list[float](), list[None]()
+    written = Log(log, 1, release=given.release)
+    switches = EngineSwitches(lambda: crashes.append(None), lingers.append, 3.0)
+    service, api, _ = assemble(given, boot_facts(given, model), model, written, switches)
     runner = web.AppRunner(api.app(), access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -80,7 +87,7 @@ async def inside(*args: str, truth: Truth | None = None) -> AsyncIterator[Inside
     pacing = asyncio.ensure_future(service.run())
     try:
         async with aiohttp.ClientSession() as session:
-            yield Inside(f"http://127.0.0.1:{port}", service, log, session, lingers)
+            yield Inside(f"http://127.0.0.1:{port}", service, log, session, lingers, crashes)
     finally:
         service.die()
         pacing.cancel()

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from sparktui.sim import arguments
+from sparktui.sim.boot.facts import boot_facts
 from sparktui.sim.cli import main
 from sparktui.sim.flags import flags_of
+from sparktui.sim.model.truth import Truth
 from sparktui.sim.release import RELEASES, Release
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -67,6 +69,78 @@ def test_the_key_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) 
 def test_wrong_usage_exits_2(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", "m", *args]) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--max-num-seqs", "0"], "--max-num-seqs: expected an integer of at least 1, got '0'"),
+        (["--max-num-batched-tokens=0"], "--max-num-batched-tokens: expected an integer of at least 1"),
+        (["--max-model-len", "0"], "--max-model-len: expected an integer of at least 1, got '0'"),
+        (["--max-model-len", "-2"], "--max-model-len: expected an integer of at least 1, got '-2'"),
+        (["--max-model-len", "1.5"], "--max-model-len: invalid human_readable_int value: '1.5'"),
+        (["--max-model-len", "2.5K"], "Decimals are not allowed with binary suffixes like K."),
+        (["--max-model-len", "9" * 400 + "k"], "invalid human_readable_int value"),
+        (["--port", "70000"], "--port: expected an integer from 0 to 65535, got '70000'"),
+        (["--data-parallel-size", "0"], "expected an integer of at least 1, got '0'"),
+        (["-tp", "0"], "expected an integer of at least 1, got '0'"),
+        (["-O9"], "--optimization-level: expected an integer from 0 to 3, got '9'"),
+        (["--gpu-memory-utilization", "1.1"], "expected a number above 0 and of at most 1, got '1.1'"),
+        (["--gpu-memory-utilization", "most"], "invalid float value: 'most'"),
+        (["--spec-method", "mtp", "--spec-tokens", "0"], "expected an integer of at least 1, got '0'"),
+        (["--config", "serve.yaml"], "--config: the stand-in does not read configuration files"),
+        (["--port.x", "3"], "unrecognized arguments: --port.x 3"),
+        (["--attention-config", "x", "-ac.backend", "y"], "--attention-config: Value x cannot be converted"),
+        (["--sim-noise", "-0.1"], "--sim-noise: expected a number of at least 0 and of at most 1"),
+        (["--sim-noise", "nan"], "--sim-noise: expected a number of at least 0 and of at most 1"),
+        (["--sim-restart-noise", "1.1"], "--sim-restart-noise: expected a number of at least 0"),
+        (["--boot-speed", "0"], "--boot-speed: expected a number above 0, got '0'"),
+        (["--sim-boot-speed", "inf"], "--boot-speed: expected a number above 0, got 'inf'"),
+        (["--sim-boot-seconds", "-1"], "--sim-boot-seconds: expected a number of at least 0, got '-1'"),
+        (["--sim-linger-seconds", "-1"], "--sim-linger-seconds: expected a number of at least 0"),
+        (["--sim-seed", "x"], "--sim-seed: invalid int value: 'x'"),
+    ],
+)
+def test_a_value_out_of_range_exits_2(
+    args: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["serve", "m", "--sim-vllm", "0.32.0", *args]) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert "error: " in error
+    assert message in error
+
+
+@pytest.mark.parametrize("k", ["-2", "0", '"abc"', "2.5", "true", "[]", "NaN", "Infinity"])
+def test_a_number_of_drafts_that_is_none_exits_2(k: str, capsys: pytest.CaptureFixture[str]) -> None:
+    config = f'{{"method": "mtp", "num_speculative_tokens": {k}}}'
+    assert main(["serve", "m", "--speculative-config", config]) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith(
+        "vllm serve: error: argument --speculative-config: num_speculative_tokens: "
+        "expected an integer of at least 1, got "
+    )
+
+
+@pytest.mark.parametrize(("k", "drafts"), [("2", 2), ('"4"', 4), ("5.0", 5), ("null", 3)])
+def test_a_number_of_drafts_as_pydantic_takes_it(k: str, drafts: int) -> None:
+    config = f'{{"method": "mtp", "num_speculative_tokens": {k}}}'
+    parsed = arguments.parse(["m", "--speculative-config", config])
+    assert parsed.k == boot_facts(parsed, Truth()).k == drafts
+
+
+@pytest.mark.parametrize("text", ["auto", "Auto", "-1"])
+def test_the_longest_request_may_be_left_to_the_stand_in(text: str) -> None:
+    parsed = arguments.parse(["m", "--max-model-len", text])
+    assert parsed.given["max_model_len"] == -1
+    assert boot_facts(parsed, Truth()).max_model_len == 32768
+    assert boot_facts(parsed, Truth(kv_cache_tokens=4096)).max_model_len == 4096
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"), [("8192", 8192), ("8k", 8000), ("25.6k", 25600), ("8K", 8192), ("1T", 2**40)]
+)
+def test_counts_of_tokens_as_people_write_them(text: str, tokens: int) -> None:
+    assert arguments.parse(["m", "--max-model-len", text]).given["max_model_len"] == tokens
 
 
 def test_flags_are_those_of_the_releases_own_help() -> None:

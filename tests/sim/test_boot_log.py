@@ -55,6 +55,12 @@ def test_the_engines_name(version: str, name: str) -> None:
     assert f"({name} pid=22)" in boot(version).text.replace("\x1b[1;36m", "")
 
 
+def test_the_configuration_shows_the_parallel_sizes_given() -> None:
+    text = boot("0.27.1", "--tensor-parallel-size", "2", "-pp", "3").text
+    assert "tensor_parallel_size=2, pipeline_parallel_size=3, data_parallel_size=1, " in text
+    assert "tensor_parallel_size=1, pipeline_parallel_size=1, data_parallel_size=1, " in boot("0.27.1").text
+
+
 def test_each_data_parallel_engine_logs() -> None:
     text = boot("0.27.1", "--data-parallel-size", "2").text
     for rank in (0, 1):

@@ -59,6 +59,16 @@ def test_later_positions_of_a_long_chain_keep_falling() -> None:
     assert chain[:4] == Truth().acceptance(4)
 
 
+def test_drift_counts_from_the_first_step_that_it_meets() -> None:
+    engine = Engine(QUIET, random.Random(1))
+    engine.drift_per_s = 0.1
+    engine.add(Request("r", prompt_tokens=1, max_tokens=3), 1e6)
+    first = run(engine)[0]
+    assert first.duration < 2 * OFF_S, "the clock's own age is no drift"
+    engine.add(Request("s", prompt_tokens=1, max_tokens=2), 2e6)
+    assert run(engine)[0].duration < 2000 * OFF_S, "bounded, however long it lasts"
+
+
 def test_a_step_grows_with_the_batch_and_more_so_under_speculation() -> None:
     truth = Truth()
     off = truth.step_s(0, 32) / truth.step_s(0, 1)

@@ -213,7 +213,23 @@ async def test_late_memory_is_told_to_the_engine_process() -> None:
     async with inside() as server:
         await server.fault("late_memory", seconds=7)
         await server.call("DELETE", "/sim/fault")
-    assert server.lingers == [7, 0]
+    assert server.lingers == [7, 3], "then again what --sim-linger-seconds says"
+
+
+async def test_an_engine_death_that_is_due_is_shown_and_can_be_cleared() -> None:
+    async with inside() as server:
+        await server.fault("engine_death", after_s=0.05)
+        _, state = await server.call("GET", "/sim/state")
+        assert [item["fault"] for item in state["faults"]] == ["engine_death"]
+        await server.call("DELETE", "/sim/fault")
+        await asyncio.sleep(0.1)
+        assert server.crashes == 0
+        await server.fault("engine_death")
+        async with asyncio.timeout(5):
+            while not server.crashes:
+                await server.call("GET", "/health")
+        _, state = await server.call("GET", "/sim/state")
+        assert state["faults"] == []
 
 
 async def test_an_engine_death_ends_streams_as_vllm_does(launch: Launch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import random
 import re
 import time
 from pathlib import Path
@@ -14,6 +15,7 @@ import aiohttp
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from sparktui.sim.model.tokens import Vocabulary
 from sparktui.sim.model.truth import Truth
 from tests.sim.inside import SPEC, Inside, chat, inside
 
@@ -208,8 +210,8 @@ async def test_min_tokens_and_natural_ends() -> None:
         body = chat(max_tokens=4000, min_tokens=900, ignore_eos=False)
         _, answer = await server.call("POST", CHAT, json=body)
     (choice,) = answer["choices"]
-    assert (choice["finish_reason"], answer["usage"]["completion_tokens"]) == ("stop", 900)
-    assert len(choice["message"]["content"].split()) == 899  # the end-of-sequence token has no text
+    assert (choice["finish_reason"], answer["usage"]["completion_tokens"]) == ("stop", 901)
+    assert len(choice["message"]["content"].split()) == 900  # the end-of-sequence token has no text
 
 
 async def test_small_routes() -> None:
@@ -234,13 +236,32 @@ async def test_tokens_survive_the_way_there_and_back() -> None:
     async with inside() as server:
         _, there = await server.call("POST", "/tokenize", json={"prompt": prompt, "return_token_strs": True})
         _, back = await server.call("POST", "/detokenize", json={"tokens": there["tokens"]})
-        _, unknown = await server.call("POST", "/detokenize", json={"tokens": [131071, 5]})
+        _, unknown = await server.call("POST", "/detokenize", json={"tokens": [131071, 77]})
         _, counted = await server.call("POST", "/tokenize", json={"prompt": unknown["prompt"]})
         _, answer = await server.call("POST", COMPLETIONS, json={"prompt": prompt, "max_tokens": 1})
     assert back == {"prompt": prompt}
     assert "".join(there["token_strs"]) == prompt
     assert there["count"] == len(there["tokens"]) == answer["usage"]["prompt_tokens"] == 6
     assert counted["count"] == 2
+
+
+async def test_a_long_text_survives_too() -> None:
+    letters = random.Random(1)
+    prompt = "".join(letters.choice("abcdefghijklmnop") for _ in range(20_000))
+    async with inside() as server:
+        _, there = await server.call("POST", "/tokenize", json={"prompt": prompt})
+        _, back = await server.call("POST", "/detokenize", json={"tokens": there["tokens"]})
+        _, again = await server.call("POST", "/tokenize", json={"prompt": prompt})
+    assert there["count"] == 5000
+    assert back == {"prompt": prompt}
+    assert again["tokens"] == there["tokens"]
+
+
+def test_a_full_vocabulary_reuses_the_number_of_the_least_recently_used() -> None:
+    vocabulary = Vocabulary(size=3)
+    one, two, three = vocabulary.encode("one.two.3...")
+    assert vocabulary.encode("one.four") == [one, two]
+    assert vocabulary.decode([one, two, three]) == "one.four3..."
 
 
 async def test_developer_routes_need_their_switch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -334,6 +355,54 @@ async def test_a_repeated_prompt_hits_the_prefix_cache() -> None:
         after = await counters(server)
     assert after["prefix_cache_queries_total"] == after["prompt_tokens_total"]
     assert 0.4 < after["prefix_cache_hits_total"] / after["prefix_cache_queries_total"] < 0.5
+
+
+async def test_token_ids_are_cached_in_blocks_of_16_of_them() -> None:
+    ids = list(range(1, 65))
+    body = {"max_tokens": 1, "prompt": ids}
+    async with inside() as server:
+        for expected, prompt in ((0, ids), (48, ids), (48 + 32, [*ids[:47], *ids])):
+            assert (await server.call("POST", COMPLETIONS, json=body | {"prompt": prompt}))[0] == 200
+            assert (await counters(server))["prefix_cache_hits_total"] == expected
+
+
+async def test_a_request_id_may_be_any_bytes() -> None:
+    async with inside() as server:
+        for streamed in (True, False):
+            raw = json.dumps(chat(max_tokens=1, stream=streamed)).encode()
+            head = (
+                f"POST {CHAT} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n"
+            )
+            head += f"Content-Length: {len(raw)}\r\nX-Request-Id: "
+            reader, writer = await asyncio.open_connection("127.0.0.1", int(server.url.rpartition(":")[2]))
+            writer.write(head.encode() + b"caf\xe9-\xc3\xa9\r\n\r\n" + raw)
+            answer = (await reader.read()).decode()
+            writer.close()
+            assert answer.startswith("HTTP/1.1 200 ")
+            assert '"id":"chatcmpl-caf\u00e9-\u00c3\u00a9"' in answer
+    assert "Traceback" not in server.log.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        (("--sim-vllm", "0.13.0"), "0.9"),
+        (("--sim-vllm", "0.32.0"), "0.92"),
+        (("--gpu-memory-utilization", "0.5"), "0.5"),
+    ],
+)
+async def test_the_release_decides_about_memory_unless_told(flags: tuple[str, ...], expected: str) -> None:
+    async with inside("--max-model-len", "7000", *flags) as server:
+        _, text = await server.call("GET", "/metrics")
+    (labels,) = [
+        sample.labels
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == "vllm:cache_config_info"
+    ]
+    assert labels["gpu_memory_utilization"] == expected
+    if "kv_cache_size_tokens" in labels:
+        assert labels["kv_cache_max_concurrency"] == str(int(labels["kv_cache_size_tokens"]) / 7000)
 
 
 @pytest.mark.parametrize("streamed", [True, False])

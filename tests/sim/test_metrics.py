@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from sparktui.metrics.page import PageError, parse
+from sparktui.sim.counts.choices import Choice, Parent
 from sparktui.sim.counts.httpcounts import UNKNOWN_ROUTE
 from sparktui.sim.counts.metrics import Metrics
 from sparktui.sim.model.requests import Output, Request, Step
@@ -117,6 +118,25 @@ def test_a_preempted_request_is_looked_up_and_prefilled_once_in_the_counters() -
     assert found["inter_token_latency_seconds_count"] == 398
 
 
+def test_choices_count_once_with_n_and_the_longest_as_the_last_one_ends() -> None:
+    engine, metrics, parent = quiet(0), Metrics("tiny", 0, {}), Parent.of(3)
+    for index, tokens in enumerate((4, 9, 9)):
+        engine.add(Choice(str(index), prompt_tokens=10, max_tokens=tokens, parent=parent), 0.0)
+    for _ in range(4):
+        step = engine.step(engine.due or 0.0)
+        assert step is not None
+        metrics.record(step, engine)
+    early = values(metrics)
+    assert early["request_success_total:length"] == 1
+    assert early["request_params_n_count"] == early["request_max_num_generation_tokens_count"] == 0
+    run(engine, metrics)
+    found = values(metrics)
+    assert (found["request_params_n_count"], found["request_params_n_sum"]) == (1, 3)
+    longest = "request_max_num_generation_tokens"
+    assert (found[f"{longest}_count"], found[f"{longest}_sum"]) == (1, 9)
+    assert (found["request_generation_tokens_count"], found["request_generation_tokens_sum"]) == (3, 22)
+
+
 def test_an_abort_is_no_success_and_leaves_no_request_figures() -> None:
     engine, metrics = quiet(0), Metrics("tiny", 0, {})
     gone = Request("gone", prompt_tokens=10, max_tokens=50)
@@ -145,8 +165,7 @@ def test_each_engine_has_its_own_samples() -> None:
     assert values(metrics, "1")["generation_tokens_total"] == 7
     assert values(metrics, "1")["iteration_tokens_total_count"] == 7
     assert metrics.page().count(b"vllm:cache_config_info{") == 2
-    assert metrics.totals_of(1).generation_tokens == 7
-    assert metrics.totals.generation_tokens == 12
+    assert [seen.totals.generation_tokens for seen in metrics.observed] == [5, 7]
     page = parse(metrics.page().decode(), 0.0)
     assert (page.engines, page.counters["generation_tokens_total"]) == (2, 12)
 
@@ -159,7 +178,7 @@ def test_reset_starts_counters_again_and_spares_gauges_and_totals() -> None:
         assert step is not None
         metrics.record(step, engine)
     metrics.http.observe("GET", "/v1/models", 200, 0.01)
-    before, total = values(metrics), metrics.totals
+    before, total = values(metrics), metrics.observed[0].totals
     metrics.reset()
     after = values(metrics)
     counting = [
@@ -170,7 +189,7 @@ def test_reset_starts_counters_again_and_spares_gauges_and_totals() -> None:
     assert all(after[name] > before[name] for name in counting if "_created" in name)
     assert after["num_requests_running"] == 1
     assert not any(name.startswith("http_requests_total") for name in after)
-    assert metrics.totals == total
+    assert metrics.observed[0].totals == total
 
 
 def test_without_log_stats_no_family_of_vllms_is_shown() -> None:

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from sparktui.sim import arguments
+from sparktui.sim.boot.facts import boot_facts
 from sparktui.sim.cli import main
 from sparktui.sim.model.curve import Curve
 from sparktui.sim.model.modelfile import DEFAULT_MODEL, SECTIONS, ModelFileError, load, shipped
 from sparktui.sim.model.truth import Truth
+from sparktui.sim.release import RELEASES
 
 SMALL = """\
 name: mine
@@ -64,7 +67,18 @@ def test_a_small_file_is_enough(tmp_path: Path) -> None:
     assert truth.step_s(0, 2) == pytest.approx(0.010 * 2**0.5)
     assert truth.decode_tok_s(2) == pytest.approx(2.3 / 0.015)
     assert truth.acceptance(2, 0.0) == truth.acceptance(2), "no greedy figures: temperature moves nothing"
-    assert truth.boot == Truth().boot
+    assert (truth.boot.attention_backend, truth.boot.mamba) == ("FLASH_ATTN", False)
+    assert truth.boot.seconds == Truth().boot.seconds
+    assert truth.step_s(2, graphs="full") == truth.step_s(2, graphs="none"), "nobody said what it costs"
+
+
+def test_a_file_that_says_nothing_of_its_boot_keeps_the_speed_it_was_given(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(SMALL.replace("    graphs: piecewise\n", ""))
+    for version in RELEASES:
+        spec = '{"method": "eagle3", "model": "d", "num_speculative_tokens": 2}'
+        given = arguments.parse(["m", "--sim-vllm", version, "--speculative-config", spec])
+        assert boot_facts(given, load(str(path))).plan.mode == "full", version
 
 
 @pytest.mark.parametrize(
@@ -84,6 +98,7 @@ def test_a_small_file_is_enough(tmp_path: Path) -> None:
         ("4: 20", "4: .nan", "mine.yaml:4: decode.off.step_ms.4: expected a number, got '.nan'"),
         ("4: 20", "4: '20'", "mine.yaml:4: decode.off.step_ms.4: expected a number, got the text '20'"),
         ("4: 20", "0: 20", "mine.yaml:4: decode.off.step_ms: key: expected an integer of at least 1"),
+        ("4: 20", "4: 20, 04: 3", "mine.yaml:4: decode.off.step_ms: 4 is here twice"),
         ("4: 20", "1: 20", "mine.yaml:4: key '1' is here twice, first on line 4"),
         ("piecewise", "piecwise", "got 'piecwise'; did you mean 'piecewise'?"),
         ("[0.8, 0.5]", "[0.8]", "mine.yaml:12: acceptance.measured.2: expected 2 numbers"),
@@ -109,6 +124,11 @@ def test_a_small_file_is_enough(tmp_path: Path) -> None:
         ),
         ("32000}", "32000}\n  x: [", "mine.yaml:14: "),
         ("{tokens: 32000}", "&a {tokens: *a}", "mine.yaml:13: aliases (*a) are not supported"),
+        (
+            "32000}",
+            "32000}\nboot:\n  capability: sm_121",
+            "mine.yaml:15: boot.capability: expected a compute capability such as 12.1, got 'sm_121'",
+        ),
         ("name: mine", "name: [mine]", "mine.yaml:1: name: expected text, got a list"),
         ("name: mine", "[name]: mine", "mine.yaml:1: a key must be text"),
     ],
@@ -117,6 +137,39 @@ def test_a_broken_file_names_line_and_key(tmp_path: Path, old: str, new: str, me
     assert old in SMALL
     found = problems(tmp_path, SMALL.replace(old, new, 1))
     assert any(message in line for line in found), found
+
+
+@pytest.mark.parametrize(
+    ("section", "key"),
+    [
+        ("", "name"),
+        ("", "about"),
+        ("gpu", "name"),
+        ("boot", "architecture"),
+        ("boot", "attention_backend"),
+        ("boot", "moe_backend"),
+        ("boot", "quantization"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("escape", "code"), [(r"\e[31m", "001B"), (r"\r", "000D"), (r"\n", "000A"), (r"\u202e", "202E")]
+)
+def test_text_that_is_printed_has_no_control_characters(
+    tmp_path: Path, section: str, key: str, escape: str, code: str
+) -> None:
+    value = f'{key}: "red{escape}"'
+    text = f"{SMALL}{section}: {{{value}}}\n" if section else SMALL.replace("name: mine\n", f"{value}\n")
+    line = text.count("\n", 0, text.index(value)) + 1
+    label = f"{section}.{key}" if section else key
+    assert f"mine.yaml:{line}: {label}: character U+{code} is not allowed here" in problems(tmp_path, text)
+
+
+def test_a_refused_key_is_not_also_a_repeated_one(tmp_path: Path) -> None:
+    found = problems(tmp_path, SMALL.replace("{1: 10, 4: 20}", "{1: 10, 0: 20, x: 30}"))
+    assert [line.split(", got")[0] for line in found] == [
+        "mine.yaml:4: decode.off.step_ms: key: expected an integer of at least 1",
+        "mine.yaml:4: decode.off.step_ms: key: expected an integer",
+    ]
 
 
 def test_all_problems_are_told_at_once_in_the_files_order(tmp_path: Path) -> None:

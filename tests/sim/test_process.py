@@ -228,6 +228,22 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+async def test_without_statistics_it_serves_all_the_same(launch: Launch) -> None:
+    server = await launch("--disable-log-stats")
+    assert (await fetch(server, "/v1/chat/completions", json=chat()))[0] == 200
+    server.process.send_signal(signal.SIGTERM)
+    assert await server.exit_code() == 0
+    assert "EngineDeadError" not in await server.output()
+
+
+async def test_strangers_requests_do_not_keep_it_from_ending(launch: Launch) -> None:
+    server = await launch()
+    fault = {"fault": "foreign_traffic", "streams": 2, "max_tokens": 100_000}
+    assert (await fetch(server, "/sim/fault", json=fault))[0] == 200
+    server.process.send_signal(signal.SIGTERM)
+    assert await server.exit_code() == 0
+
+
 async def test_a_bug_in_pacing_ends_the_server_instead_of_hanging_it(launch: Launch) -> None:
     server = await launch(program=("-c", BROKEN))
     async with aiohttp.ClientSession() as session, asyncio.timeout(TIMEOUT_S):
@@ -257,6 +273,7 @@ async def test_an_engine_killed_midstream_ends_the_stream_with_an_error(launch: 
         await response.content.readline()
         os.kill(server.engine_pid, signal.SIGKILL)
         rest = (await response.text()).split("\n\n")
+    assert len(rest) < 60, "a dead engine says no more: at 13 ms a step its last second would be 77 events"
     assert response.status == 200
     assert rest[-3:] == [
         'data: {"error": {"message": "EngineCore encountered an issue. See stack trace (above) for the root '

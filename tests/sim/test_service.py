@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from sparktui.sim.counts.metrics import Metrics
-from sparktui.sim.http.answers import Script, StopStrings, script, thought_tokens, word
+from sparktui.sim.http.answers import Script, word
 from sparktui.sim.http.chunks import Chunks, EventWriter
 from sparktui.sim.http.payloads import Answer
 from sparktui.sim.model.curve import Curve
@@ -77,8 +77,8 @@ async def test_each_request_goes_to_the_engine_with_the_least_to_do() -> None:
     for stream in streams:
         await stream.ended()
         serving.release(stream)
-    assert [serving.metrics.totals_of(i).generation_tokens for i in range(3)] == [5 * n for n in loads]
-    assert serving.totals.generation_tokens == 35
+    generated = [seen.totals.generation_tokens for seen in serving.metrics.observed]
+    assert generated == [5 * load for load in loads]
     pacing.cancel()
 
 
@@ -159,12 +159,20 @@ async def test_the_first_draft_can_be_the_last_step() -> None:
     pacing.cancel()
 
 
-async def test_a_hang_stops_steps_until_it_ends() -> None:
+@pytest.mark.parametrize("midstep", [False, True])
+async def test_a_hang_stops_steps_until_it_ends(midstep: bool) -> None:
     serving = service()
-    serving.hung = True
+    serving.hung = not midstep
     stream = ask(serving)
     pacing = asyncio.ensure_future(serving.run())
-    await asyncio.sleep(0)
+    for _ in range(3):  # its first step is under way
+        await asyncio.sleep(0)
+    serving.hung = True
+    due = serving.engines[0].due
+    assert due is not None
+    overdue = asyncio.Event()
+    asyncio.get_running_loop().call_at(due + 0.005, overdue.set)
+    await overdue.wait()
     assert stream.generated == 0
     serving.hung = False
     async with asyncio.timeout(5):
@@ -173,35 +181,34 @@ async def test_a_hang_stops_steps_until_it_ends() -> None:
     pacing.cancel()
 
 
-def test_words_depend_on_the_seed_alone() -> None:
-    whole = "".join(word(5, i) for i in range(20))
-    assert script(5, 0, 20, StopStrings()).say(0, 20, ended=True) == ("", whole)
-    assert whole != "".join(word(6, i) for i in range(20))
+async def test_a_listener_that_fails_ends_its_own_stream_only(caplog: pytest.LogCaptureFixture) -> None:
+    serving = service()
+    broken, good = ask(serving, 1000), ask(serving)
+
+    def fail(stream: Stream) -> None:
+        raise ZeroDivisionError("a listener's own")
+
+    broken.listen(fail)
+    pacing = asyncio.ensure_future(serving.run())
+    async with asyncio.timeout(5):
+        await broken.ended()
+        await good.ended()
+    assert (broken.finish_reason, good.finish_reason) == ("abort", "length")
+    assert (good.generated, serving.running + serving.waiting, pacing.done()) == (5, 0, False)
+    assert f"request {broken.request.id}" in caplog.text
+    assert "a listener's own" in caplog.text
+    pacing.cancel()
 
 
-def test_thought_is_set_apart_with_or_without_stop_strings() -> None:
-    for strings in ((), ("\0",)):
-        said = script(5, 4, 10, StopStrings(strings))
-        reasoning, content = said.say(0, 10, ended=True)
-        assert reasoning == "".join(word(5, i) for i in range(3))
-        assert content == "".join(word(5, i) for i in range(4, 10))
-        assert said.say(3, 4, ended=False) == ("", "")
-    assert 96 <= thought_tokens(5) < 160
+async def test_what_an_engine_refuses_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    serving, aborted = service(), list[Request]()
 
+    def refuse(engine: Engine, request: Request, now: float) -> None:
+        raise ValueError(request.id)
 
-def test_text_that_may_begin_a_stop_string_is_held_back() -> None:
-    text = "".join(word(5, i) for i in range(10))
-    said = script(5, 0, 10, StopStrings(("\0\0\0",)))
-    assert said.say(0, 4, ended=False)[1] == "".join(word(5, i) for i in range(4))[:-2]
-    assert "".join(said.say(i, i + 1, ended=i == 9)[1] for i in range(10)) == text
-
-
-def test_stop_strings_count_only_after_min_tokens() -> None:
-    text, stop = "".join(word(5, i) for i in range(200)), word(5, 3)
-    early, late = (script(5, 0, 200, StopStrings((stop,), after)) for after in (0, 20))
-    assert early.stop_at == next(
-        i + 1 for i in range(200) if stop in "".join(word(5, j) for j in range(i + 1))
-    )
-    assert late.stop_at is not None
-    assert late.stop_at > 20
-    assert early.say(0, early.stop_at, ended=True)[1] == text[: text.index(stop)]
+    monkeypatch.setattr(Engine, "add", refuse)
+    monkeypatch.setattr(Engine, "abort", lambda engine, request: aborted.append(request))
+    with pytest.raises(ValueError, match="r-0"):
+        ask(serving)
+    serving.abort_all()
+    assert aborted == []

@@ -17,8 +17,8 @@ from sparktui.bootlog.lines import parse_line
 from sparktui.sim.boot.logfile import Log
 from sparktui.sim.counts import stats
 from sparktui.sim.counts.graphtable import header_sizes, table
-from sparktui.sim.counts.metrics import Metrics, Totals
-from sparktui.sim.counts.observed import GraphStep, Observed
+from sparktui.sim.counts.metrics import Metrics
+from sparktui.sim.counts.observed import GraphStep, Observed, Totals
 from sparktui.sim.counts.stats import EngineLog
 from sparktui.sim.model.engine import Engine
 from sparktui.sim.model.requests import EngineConfig, Output, Request, Step

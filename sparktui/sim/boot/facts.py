@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sparktui.sim.arguments import ServeArguments
-from sparktui.sim.boot.graphs import GraphPlan, GraphsImpossible, plan
+from sparktui.sim.boot.graphs import GraphPlan, GraphsImpossible, attention_backend, plan
 from sparktui.sim.model.truth import BootShape, Truth
 from sparktui.sim.release import Release
 
+_MODEL_LEN = 32768
 _NO_GRAPHS = GraphPlan("none", "NONE")
 
 
@@ -27,6 +28,7 @@ class BootFacts:
     backend: str  # attention backend, in vLLM's spelling
     speculative: dict[str, Any] | None = None
     method: str = ""  # of speculation; empty when off
+    k: int = 0  # num_speculative_tokens; 0 when off
     eager: bool = False
     prefix_caching: bool = True
     chosen: dict[str, Any] = field(default_factory=dict)  # flags set by hand that lines repeat
@@ -34,17 +36,9 @@ class BootFacts:
     shape: BootShape = field(default_factory=BootShape)
     plan: GraphPlan = _NO_GRAPHS
     engines: int = 1  # data_parallel_size
+    tensor_parallel: int = 1
+    pipeline_parallel: int = 1
     impossible: str = ""  # why the graphs asked for cannot be had: the boot fails
-
-    @property
-    def downgraded(self) -> bool:
-        """Whether decode steps lost their FULL graphs."""
-        return self.plan.mode == "piecewise"
-
-    @property
-    def k(self) -> int:
-        """num_speculative_tokens; 0 when off."""
-        return int((self.speculative or {}).get("num_speculative_tokens", 3)) if self.speculative else 0
 
     @property
     def moe_backend(self) -> str:
@@ -78,20 +72,23 @@ def boot_facts(given: ServeArguments, truth: Truth) -> BootFacts:
         model=given.model,
         shown_args=given.given | hidden,
         seconds=shape.seconds,
-        max_model_len=int(given.get("max_model_len", min(32768, truth.kv_cache_tokens))),
+        max_model_len=_max_model_len(given, truth),
         max_num_batched_tokens=int(given.get("max_num_batched_tokens", 8192)),
-        max_num_seqs=int(given.get("max_num_seqs", 256)),
+        max_num_seqs=given.max_num_seqs,
         kv_tokens=truth.kv_cache_tokens,
-        backend=str(given.get("attention_backend", shape.attention_backend)).upper(),
+        backend=attention_backend(shape, given),
         speculative=given.speculative,
         method=given.method,
-        eager=bool(given.get("enforce_eager", False)),
+        k=given.k,
+        eager=given.eager,
         prefix_caching=bool(given.get("enable_prefix_caching", True)),
         chosen={name: given.given[name] for name in _CHOSEN if name in given.given},
         release=given.release,
         shape=shape,
         plan=graphs,
         engines=given.engines,
+        tensor_parallel=int(given.get("tensor_parallel_size", 1)),
+        pipeline_parallel=int(given.get("pipeline_parallel_size", 1)),
         impossible=impossible,
     )
 
@@ -99,4 +96,10 @@ def boot_facts(given: ServeArguments, truth: Truth) -> BootFacts:
 def boot_wait_s(given: ServeArguments, facts: BootFacts) -> float:
     """How long the boot takes here: the modelled one at --boot-speed, else --sim-boot-seconds."""
     speed = given.sim.boot_speed
-    return facts.seconds / speed if speed and speed > 0 else max(given.sim.boot_seconds, 0.0)
+    return facts.seconds / speed if speed else given.sim.boot_seconds
+
+
+def _max_model_len(given: ServeArguments, truth: Truth) -> int:
+    """As asked; -1 (auto), like no flag at all: the model's 32,768, or what the KV cache holds."""
+    asked = int(given.get("max_model_len", -1))
+    return asked if asked > 0 else min(_MODEL_LEN, truth.kv_cache_tokens)

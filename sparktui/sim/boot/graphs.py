@@ -80,21 +80,25 @@ class _Asked:
 def plan(release: Release, shape: BootShape, given: ServeArguments) -> GraphPlan:
     """Raises GraphsImpossible."""
     asked = _Asked(
-        str(given.get("attention_backend", shape.attention_backend)).upper(),
+        attention_backend(shape, given),
         given.k,
-        bool(given.get("enforce_eager", False)),
+        given.eager,
         given.get("optimization_level", None),
         given.get("compilation_config", {}),
     )
-    max_num_seqs = int(given.get("max_num_seqs", 256))
     wanted, notes = _requested(asked)
     runner, fallback = model_runner(release, shape, given.method)
     mode, warnings = _resolve(wanted, _weakest(release, shape, asked.backend), asked.k)
     effective: GraphMode = "none" if mode == "NONE" else "piecewise" if mode == "PIECEWISE" else "full"
-    sizes = capture_sizes(max_num_seqs, given.k, effective)
-    longest = max_num_seqs * (1 + given.k) if effective == "full" else 0
+    sizes = capture_sizes(given.max_num_seqs, given.k, effective)
+    longest = given.max_num_seqs * (1 + given.k) if effective == "full" else 0
     full = tuple(size for size in sizes if size <= longest)
     return GraphPlan(effective, wanted, (*notes, *warnings), runner, fallback, sizes, full)
+
+
+def attention_backend(shape: BootShape, given: ServeArguments) -> str:
+    """In vLLM's spelling: the one asked for, else the model's."""
+    return str(given.get("attention_backend", shape.attention_backend)).upper()
 
 
 def model_runner(release: Release, shape: BootShape, method: str) -> tuple[Runner, str]:

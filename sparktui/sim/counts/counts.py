@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sparktui.sim.counts.choices import whole_requests
 from sparktui.sim.counts.exposition import Histogram
 from sparktui.sim.counts.families import FAMILIES, token_bounds
 from sparktui.sim.model.requests import Output, Request, Step
@@ -14,8 +15,6 @@ from sparktui.sim.model.requests import Output, Request, Step
 _FINISHED = (
     "request_prompt_tokens",
     "request_generation_tokens",
-    "request_max_num_generation_tokens",
-    "request_params_n",
     "request_params_max_tokens",
     "request_time_per_output_token_seconds",
     "e2e_request_latency_seconds",
@@ -108,6 +107,9 @@ class EngineCounts:
         rows = (_figures(output.request) for output in finished)
         for name, values in zip(_FINISHED, zip(*rows, strict=True), strict=False):  # no columns without rows
             self.histograms[name].observe_all(values)
+        for n, longest in whole_requests([output.request for output in finished]):
+            self.histograms["request_params_n"].observe(n)
+            self.histograms["request_max_num_generation_tokens"].observe(longest)
 
 
 def _figures(request: Request) -> tuple[float, ...]:
@@ -119,8 +121,6 @@ def _figures(request: Request) -> tuple[float, ...]:
     return (
         request.prompt_tokens,
         generated,
-        generated,
-        1,
         request.max_tokens,
         (last - first) / max(generated - 1, 1),
         last - request.arrived,

@@ -18,12 +18,11 @@ from sparktui.sim.counts.counts import EngineCounts, histogram_bounds
 from sparktui.sim.counts.exposition import label_text
 from sparktui.sim.counts.families import Family
 from sparktui.sim.counts.httpcounts import HttpCounts
-from sparktui.sim.counts.observed import Observed, Totals
+from sparktui.sim.counts.observed import Observed
 from sparktui.sim.model.engine import Engine
 from sparktui.sim.model.requests import Step
 from sparktui.sim.release import Release
 
-__all__ = ["Metrics", "Totals"]
 _DEFAULT = Release()
 _MAX_MODEL_LEN = 32768
 
@@ -57,18 +56,6 @@ class Metrics:
         self._cache_config = cacheinfo.labels(release, cache_config)
         self._counts = self._zeros()
         self._process = _process_registry()
-
-    @property
-    def totals(self) -> Totals:
-        """Sums over the engines since boot, whatever was reset."""
-        found = self.observed[0].totals
-        for other in self.observed[1:]:
-            found += other.totals
-        return found
-
-    def totals_of(self, index: int) -> Totals:
-        """Sums of one engine since boot, whatever was reset."""
-        return self.observed[index].totals
 
     def record(self, step: Step, engine: Engine, index: int = 0) -> None:
         """Count one completed step of engine ``index`` and the engine's state after it."""

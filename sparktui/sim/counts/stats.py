@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from sparktui.sim.boot.logfile import Log
 from sparktui.sim.counts.graphtable import header_sizes
 from sparktui.sim.counts.graphtable import table as graph_table
-from sparktui.sim.counts.metrics import Totals
-from sparktui.sim.counts.observed import Observed
+from sparktui.sim.counts.observed import Observed, Totals
 from sparktui.sim.release import Release
 from sparktui.sim.service import EngineService
 

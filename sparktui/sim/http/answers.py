@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import zlib
+from array import array
+from bisect import bisect_left
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 _TEXT = (
     "the a model token step batch cache draft of and in to is for with runs reads keeps each every one two "
@@ -12,6 +14,7 @@ _TEXT = (
 )
 _WORDS = tuple(f" {word}" for word in _TEXT.split())
 _THOUGHT_TOKENS = (96, 64)  # at least, and how much the seed may add; nobody published theirs
+AHEAD_TOKENS = 256  # how far beyond what is out stop strings are looked for: more than one step gives
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,17 +26,29 @@ class StopStrings:
     shown: bool = False  # include_stop_str_in_output
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Script:
-    """One answer's words. ``thought``: leading tokens of reasoning; the last of them closes it, wordless."""
+    """One answer's words. ``thought``: leading tokens of reasoning; the last of them closes it, wordless.
+
+    With stop strings the text is put together as it is needed, a little ahead: who reads on calls ``look``.
+    """
 
     seed: int
     thought: int = 0
-    stop_at: int | None = None  # tokens when a stop string is complete
+    stop: StopStrings = field(default_factory=StopStrings)
+    most: int = 0  # tokens that the answer may have; only with stop strings
+    stop_at: int | None = None  # tokens when a stop string is complete, as far as looked
     stop_reason: str | None = None
-    _text: str = ""  # only with stop strings: everything up to where it stops
-    _ends: tuple[int, ...] = field(default=(), repr=False)  # length of the text after each token
-    _held: int = 0  # characters held back while a stop string might still begin in them
+    _text: str = ""
+    _ends: array[int] = field(default_factory=lambda: array("I", (0,)), repr=False)  # of each token's text
+    _cut: int = 0  # characters told of an answer that a stop string ended
+
+    def look(self, tokens: int) -> int | None:
+        """Search what follows ``tokens``; ``stop_at`` when it is found by now."""
+        if self.stop.strings:
+            while self.stop_at is None and len(self._ends) <= min(tokens + AHEAD_TOKENS // 2, self.most):
+                self._search(self._extend())
+        return self.stop_at
 
     def say(self, start: int, end: int, *, ended: bool) -> tuple[str, str]:
         """Reasoning and content of tokens ``start`` to ``end``. ``ended``: no token follows."""
@@ -44,14 +59,43 @@ class Script:
         return self._between(start, self.thought, False), self._between(self.thought, end, ended)
 
     def _between(self, start: int, end: int, ended: bool) -> str:
-        if self._ends:
-            return self._text[self._shown(start, False) : self._shown(end, ended)]
-        return "".join([word(self.seed, i) for i in range(start, end) if i + 1 != self.thought])
+        if not self.stop.strings:
+            return "".join(self._words(start, end))
+        self.look(end)
+        return self._text[self._shown(start, False) : self._shown(end, ended)]
+
+    def _words(self, start: int, end: int) -> list[str]:
+        closing = self.thought - 1
+        return ["" if i == closing else word(self.seed, i) for i in range(start, end)]
 
     def _shown(self, tokens: int, ended: bool) -> int:
-        """Characters told once ``tokens`` are out."""
+        """Characters told once ``tokens`` are out: those in which a stop string may begin are held back."""
+        if self.stop_at is not None and tokens >= self.stop_at:
+            return self._cut
         length = self._ends[min(tokens, len(self._ends) - 1)]
-        return min(len(self._text), length if ended else max(0, length - self._held))
+        return length if ended else max(0, length - max(map(len, self.stop.strings)) + 1)
+
+    def _extend(self) -> int:
+        """Put the next tokens' text together; how long the text was before."""
+        known, before = len(self._ends) - 1, len(self._text)
+        words = self._words(known, min(known + AHEAD_TOKENS, self.most))
+        for piece in words:
+            self._ends.append(self._ends[-1] + len(piece))
+        self._text += "".join(words)
+        return before
+
+    def _search(self, searched: int) -> None:
+        """Find the first stop string that is complete beyond ``searched`` characters."""
+        after = self.stop.after
+        if after >= len(self._ends):
+            return
+        bound = max(searched, self._ends[after])
+        found = [(self._text.find(s, max(0, bound - len(s) + 1)), s) for s in self.stop.strings]
+        complete = [(begin + len(string), string) for begin, string in found if begin >= 0]
+        if complete:
+            end, self.stop_reason = min(complete, key=itemgetter(0))  # of two, the one that is named first
+            self.stop_at = bisect_left(self._ends, end)
+            self._cut = end if self.stop.shown else end - len(self.stop_reason)
 
 
 def word(seed: int, index: int) -> str:
@@ -66,25 +110,9 @@ def thought_tokens(seed: int) -> int:
 
 
 def script(seed: int, thought: int, max_tokens: int, stop: StopStrings) -> Script:
-    """The words of an answer of at most ``max_tokens``."""
+    """The words of an answer of at most ``max_tokens``; stop strings are looked for in its beginning."""
     if not stop.strings:
         return Script(seed, thought)
-    words = ["" if i + 1 == thought else word(seed, i) for i in range(max_tokens)]
-    text, ends = "".join(words), (0, *itertools.accumulate(map(len, words)))
-    found = [_first(text, ends, string, stop.after) for string in stop.strings]
-    held = max(map(len, stop.strings)) - 1
-    first = min((item for item in found if item is not None), default=None)
-    if first is None:
-        return Script(seed, thought, None, None, text, ends, held)
-    at, begin, string = first
-    cut = begin + len(string) if stop.shown else begin
-    return Script(seed, thought, at, string, text[:cut], ends[: at + 1], held)
-
-
-def _first(text: str, ends: tuple[int, ...], string: str, after: int) -> tuple[int, int, str] | None:
-    """Tokens when ``string`` is first complete, where it begins, and itself."""
-    begin = text.find(string, max(0, ends[min(after, len(ends) - 1)] - len(string) + 1) if after else 0)
-    if begin < 0:
-        return None
-    at = next(i for i, end in enumerate(ends) if end >= begin + len(string))
-    return at, begin, string
+    made = Script(seed, thought, stop, max_tokens)
+    made.look(0)
+    return made

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from sparktui.sim.counts.choices import Choice, Parent
 from sparktui.sim.http import faults
 from sparktui.sim.http.answers import script, thought_tokens
 from sparktui.sim.http.chunks import Chunks, EventWriter
@@ -18,7 +19,6 @@ from sparktui.sim.http.lengths import Prompt
 from sparktui.sim.http.payloads import DONE, Answer, engine_dead_event
 from sparktui.sim.http.refusals import Refused
 from sparktui.sim.http.replies import json_reply
-from sparktui.sim.model.engine import Request
 from sparktui.sim.model.prefix import block_keys
 from sparktui.sim.model.truth import Truth
 from sparktui.sim.service import EngineDead, EngineService, Stream
@@ -65,27 +65,32 @@ class Completions:
             self.limits.release,
         )
         key = request.headers.get("X-Request-Id")
-        return answer.named(key) if key else answer
+        return answer.named(_latin(key)) if key else answer
 
     def _submit(self, asked: Asked, answer: Answer) -> Iterator[Stream]:
         """One engine request for each choice of each prompt, in vLLM's order of choices."""
         for place, prompt in enumerate(asked.prompts):
+            parent = Parent.of(asked.choices)
             for choice in range(asked.choices):
-                yield self._submit_one(asked, answer.id, prompt, place * asked.choices + choice, choice)
+                index = place * asked.choices + choice
+                yield self._submit_one(asked, answer.id, prompt, index, choice, parent)
 
-    def _submit_one(self, asked: Asked, key: str, prompt: Prompt, index: int, choice: int) -> Stream:
+    def _submit_one(
+        self, asked: Asked, key: str, prompt: Prompt, index: int, choice: int, parent: Parent
+    ) -> Stream:
         seed = seed_of(prompt, choice, asked.seed)
         thought = thought_tokens(seed) if asked.thinks else 0
         most = asked.max_tokens[index // asked.choices]
         words = script(seed, thought, most, asked.stop)
         ends = [end for end in (asked.natural_end(self.truth, self.rng), words.stop_at) if end is not None]
-        request = Request(
+        request = Choice(
             key,
             prompt.tokens,
             most,
             min(ends, default=None),
             temperature=asked.temperature,
-            blocks=block_keys(prompt.text),
+            blocks=block_keys(prompt.ids or prompt.text),
+            parent=parent,
         )
         return self.service.submit(request, words, index)
 
@@ -118,6 +123,11 @@ class Completions:
         writer = EventWriter(request.transport, chunks, drop.after_chunks if drop and hit else None)
         for stream in streams:
             stream.listen(writer.tell)
+
+
+def _latin(header: str) -> str:
+    """A header's text as vLLM's server reads its bytes."""
+    return header.encode("utf-8", "surrogateescape").decode("latin-1")
 
 
 async def _write_rest(response: web.StreamResponse, answer: Answer, streams: list[Stream]) -> None:

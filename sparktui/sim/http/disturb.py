@@ -26,6 +26,7 @@ class EngineSwitches:
 
     crash: Callable[[], None]
     linger: Callable[[float], None]  # seconds; 0: not at all
+    usual_linger_s: float = 0.0
 
 
 @dataclasses.dataclass(slots=True)
@@ -53,22 +54,22 @@ class Disturbances:
     def set(self, fault: Fault, for_s: float | None = None) -> None:
         """Begin a fault; the log says so. Needs a running event loop."""
         kind = type(fault)
-        self._end(kind)
+        self.end(kind)
         ending = "" if for_s is None else f" for {for_s:g} s"
         self._log.api("faults.py:1", f"Stand-in: {faults.name_of(fault)} {_fields(fault)}{ending}", "WARNING")
         undo = self._begin(fault)
-        if fault.once:
+        if undo is None:
             return
         timer = None
         if for_s is not None:
-            timer = asyncio.get_running_loop().call_later(for_s, self._end, kind)
+            timer = asyncio.get_running_loop().call_later(for_s, self.end, kind)
         until = None if for_s is None else time.monotonic() + for_s
         self._active[kind] = _Active(fault, undo, timer, until)
 
     def clear(self) -> None:
         """End all of them."""
         for kind in list(self._active):
-            self._end(kind)
+            self.end(kind)
 
     def shown(self) -> list[dict[str, Any]]:
         """For /sim/state; ``left_s`` is null without an end."""
@@ -80,7 +81,8 @@ class Disturbances:
             for item in self._active.values()
         ]
 
-    def _end(self, kind: type[Fault]) -> None:
+    def end(self, kind: type[Fault]) -> None:
+        """End one; nothing when it is not set."""
         active = self._active.pop(kind, None)
         if active is None:
             return
@@ -89,8 +91,8 @@ class Disturbances:
         active.undo()
         self._log.api("faults.py:1", f"Stand-in: {faults.name_of(active.fault)} ended", "WARNING")
 
-    def _begin(self, fault: Fault) -> Callable[[], None]:
-        """Throw the switch; returns what throws it back."""
+    def _begin(self, fault: Fault) -> Callable[[], None] | None:
+        """Throw the switch; returns what throws it back, None when it is over already."""
         match fault:
             case faults.Hang():
                 return self._hang()
@@ -102,14 +104,20 @@ class Disturbances:
                 return self._foreign(fault)
             case faults.LateMemory(seconds=seconds):
                 self._switches.linger(seconds)
-                return lambda: self._switches.linger(0.0)
+                return lambda: self._switches.linger(self._switches.usual_linger_s)
             case faults.CounterReset():
                 self._service.metrics.reset()
+                return None
             case faults.EngineDeath(after_s=after_s):
-                asyncio.get_running_loop().call_later(after_s, self._switches.crash)
+                return asyncio.get_running_loop().call_later(after_s, self._crash).cancel
             case faults.JitPause():
                 self._jit(fault)
+                return None
         return _nothing
+
+    def _crash(self) -> None:
+        self.end(faults.EngineDeath)
+        self._switches.crash()
 
     def _hang(self) -> Callable[[], None]:
         self._service.hung = True

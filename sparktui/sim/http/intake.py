@@ -55,10 +55,10 @@ class Asked:
     tells_thoughts: bool
 
     def natural_end(self, truth: Truth, rng: random.Random) -> int | None:
-        """Tokens after which an answer ends by itself; None with ignore_eos."""
+        """Tokens after which an answer ends by itself, its end token one of them; None with ignore_eos."""
         if self.ignore_eos:
             return None
-        return max(1, self.min_tokens, round(rng.gauss(truth.natural_mean, truth.natural_sd)))
+        return max(self.min_tokens + 1, round(rng.gauss(truth.natural_mean, truth.natural_sd)))
 
 
 def read(raw: bytes, chat: bool, limits: Limits) -> Asked:
@@ -210,7 +210,7 @@ def _plain_prompts(body: Mapping[str, Any]) -> _Prompts:
 def _plain(prompt: Any) -> Prompt:
     if isinstance(prompt, str):
         return Prompt(prompt, count_tokens(prompt))
-    return Prompt(" ".join(map(str, prompt)), len(prompt), exact=True)
+    return Prompt(" ".join(map(str, prompt)), len(prompt), tuple(prompt))
 
 
 def _is_ids(prompt: Any) -> bool:

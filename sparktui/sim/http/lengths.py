@@ -19,11 +19,11 @@ _COMPLETION_TOKENS = 16  # of /v1/completions without max_tokens
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """``tokens``: its length; ``exact``: given as tokens."""
+    """``tokens``: its length; ``ids``: the tokens themselves, where it was given as such."""
 
     text: str
     tokens: int
-    exact: bool = False
+    ids: tuple[int, ...] = ()
 
 
 def most_tokens(values: Mapping[str, Any], chat: bool, prompt: Prompt, limit: int, release: Release) -> int:
@@ -44,7 +44,7 @@ def most_tokens(values: Mapping[str, Any], chat: bool, prompt: Prompt, limit: in
 
 def _too_long(prompt: Prompt, limit: int, room: int, cuts: bool) -> Refused:
     """A tokenizer stops one token beyond the room, so a text's length is not known any better."""
-    tokens = prompt.tokens if prompt.exact else room + 1
+    tokens = prompt.tokens if prompt.ids else room + 1
     least = "at least " if tokens == room + 1 else ""
     text = f"This model's maximum context length is {limit} tokens. However, "
     if cuts:

@@ -17,7 +17,25 @@ from sparktui.sim.model.scheduler import Plan, Scheduler
 __all__ = ["Engine", "EngineConfig", "FinishReason", "Output", "Request", "Step"]
 
 _MAX_LATENESS_S = 1.0  # further behind, the engine starts afresh instead of bursting
+_MOST_DRIFT = math.log(1000.0)
 _NOISE_MEMORY = 0.9  # AR(1) coefficient from step to step
+
+
+class Drift:
+    """A rate of slowing down, compounding since the first step that it meets, up to a limit."""
+
+    def __init__(self, per_s: float = 0.0) -> None:
+        self.per_s = per_s
+        self._since: float | None = None
+
+    def at(self, now: float) -> float:
+        """What multiplies the time of a step that begins ``now``."""
+        if not self.per_s:
+            return 1.0
+        if self._since is None:
+            self._since = now
+        grown = self.per_s * (now - self._since)
+        return math.exp(max(-_MOST_DRIFT, min(_MOST_DRIFT, grown)))
 
 
 class Engine:
@@ -31,7 +49,6 @@ class Engine:
         truth = config.truth
         self.config = config
         self.slowdown = 1.0
-        self.drift_per_s = 0.0
         self.due: float | None = None
         self._rng = rng
         self._scheduler = Scheduler(config)
@@ -41,7 +58,7 @@ class Engine:
         self._process_factor = math.exp(rng.gauss(0.0, config.restart_noise))
         self._spread = config.noise * math.sqrt(1.0 - _NOISE_MEMORY**2)
         self._noise = 0.0
-        self._drift = 1.0
+        self._drift = Drift()
         self._pause = 0.0
         self._plan = Plan()
         self._started = 0.0
@@ -73,6 +90,14 @@ class Engine:
     def reset_prefix_cache(self) -> bool:
         """Forget every prompt; False while requests hold blocks."""
         return self._scheduler.kv.forget()
+
+    @property
+    def drift_per_s(self) -> float:
+        return self._drift.per_s
+
+    @drift_per_s.setter
+    def drift_per_s(self, value: float) -> None:
+        self._drift = Drift(value)
 
     def pause(self, seconds: float) -> None:
         """Make the next step longer by this, as a kernel compiled during inference does."""
@@ -146,10 +171,6 @@ class Engine:
         self._scheduler.running = [r for r in self._scheduler.running if r.seat is not None]
 
     def _begin(self, at: float) -> None:
-        if self.drift_per_s:
-            self._drift *= math.exp(self.drift_per_s * max(at - self._started, 0.0))
-        else:
-            self._drift = 1.0
         self._plan = plan = self._scheduler.plan(at)
         self._started = at
         self.due = at + self._duration(plan) if plan.tokens else None
@@ -166,4 +187,4 @@ class Engine:
         self._noise = _NOISE_MEMORY * self._noise + self._rng.gauss(0.0, self._spread)
         step = base * math.exp(self._noise) + plan.prompt_tokens / truth.prefill_tok_s
         pause, self._pause = self._pause, 0.0
-        return step * self._process_factor * self.slowdown * self._drift + pause
+        return step * self._process_factor * self.slowdown * self._drift.at(self._started) + pause

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from sparktui.sim.model.curve import Curve
 from sparktui.sim.model.truth import BootShape, Chain, GpuShape, ModeCost, Truth
 from sparktui.yamlfile.kinds import (
     Key,
+    Kind,
     boolean,
     choice,
     expected,
@@ -66,6 +68,19 @@ def _find(name_or_path: str) -> Path:
     return _FOLDER / f"{name_or_path}.yaml"
 
 
+def _line(kind: Kind) -> Kind:
+    """Text that logs and terminals may print: no control characters, no line breaks."""
+
+    def read(node: Node, label: str, report: Report) -> str:
+        value = str(kind(node, label, report))
+        strange = next((char for char in value if not char.isprintable()), None)
+        if strange is not None:
+            report.add(node, f"{label}: character U+{ord(strange):04X} is not allowed here")
+        return value
+
+    return read
+
+
 _POSITIVE = number(above=0)
 _TABLE = table(1, _POSITIVE)
 
@@ -76,6 +91,14 @@ def _maybe_text(node: Node, label: str, report: Report) -> str:
         return "" if node.is_null else node.text
     expected("text", node, label, report)
     return ""
+
+
+def _capability(node: Node, label: str, report: Report) -> str:
+    """Major and minor number of a GPU's compute capability."""
+    value = text(node, label, report)
+    if value and not re.fullmatch(r"[0-9]{1,3}\.[0-9]{1,3}", value):
+        expected("a compute capability such as 12.1", node, label, report)
+    return value
 
 
 def _curve(node: Node, label: str, report: Report) -> Curve:
@@ -98,6 +121,25 @@ def _chains(node: Node, label: str, report: Report) -> dict[int, Chain]:
     return chains
 
 
+def _mode_cost(**given: float) -> ModeCost:
+    """Nobody measured it: a boot in another graph mode is as fast."""
+    return ModeCost(**({"full": 1.0, "piecewise": 1.0, "none": 1.0} | given))
+
+
+def _boot(**given: Any) -> BootShape:
+    """A dense model on a backend that keeps its graphs, where the file says nothing else."""
+    return BootShape(**(_PLAIN_BOOT | given))
+
+
+_PLAIN_BOOT: dict[str, Any] = {
+    "architecture": "LlamaForCausalLM",
+    "attention_backend": "FLASH_ATTN",
+    "moe_backend": "",
+    "mamba": False,
+    "quantization": "",
+}
+_TEXT = _line(text)
+_MAYBE_TEXT = _line(_maybe_text)
 _ANY = number(low=0)
 _GRAPHS = choice("full", "piecewise", "none")
 _MODE_COST = {name: Key(_POSITIVE) for name in ("full", "piecewise", "none")}
@@ -106,7 +148,7 @@ _ON = {"graphs": Key(_GRAPHS), "step_ms": Key(table(1, _curve), required=True)}
 _DECODE = {
     "off": Key(section(_OFF), required=True),
     "on": Key(section(_ON), required=True),
-    "mode_cost": Key(section(_MODE_COST, ModeCost)),
+    "mode_cost": Key(section(_MODE_COST, _mode_cost)),
     "context_ms": Key(_ANY),
 }
 _ACCEPTANCE = {
@@ -120,7 +162,7 @@ _KV_CACHE = {
     "prefix_cache": Key(choice("on", "useless")),
 }
 _GPU = {
-    "name": Key(text),
+    "name": Key(_TEXT),
     "idle_w": Key(_ANY),
     "power_w": Key(_curve),
     "idle_clock_mhz": Key(_POSITIVE),
@@ -138,12 +180,12 @@ _BOOT = {
     "kv_gib": Key(_POSITIVE),
     "total_gib": Key(_POSITIVE),
     "shards": Key(integer(1)),
-    "architecture": Key(text),
-    "capability": Key(text),
-    "attention_backend": Key(text),
-    "moe_backend": Key(_maybe_text),
+    "architecture": Key(_TEXT),
+    "capability": Key(_capability),
+    "attention_backend": Key(_TEXT),
+    "moe_backend": Key(_MAYBE_TEXT),
     "mamba": Key(boolean),
-    "quantization": Key(_maybe_text),
+    "quantization": Key(_MAYBE_TEXT),
 }
 SECTIONS = {
     "decode": _DECODE,
@@ -154,16 +196,16 @@ SECTIONS = {
     "gpu": _GPU,
     "boot": _BOOT,
 }
-_BUILD = {"gpu": GpuShape, "boot": BootShape}
+_BUILD: dict[str, Callable[..., Any]] = {"gpu": GpuShape, "boot": _boot}
 _OPTIONAL = ("answers", "gpu", "boot")
-_FILE = {"name": Key(text, required=True), "about": Key(text)} | {
+_FILE = {"name": Key(_TEXT, required=True), "about": Key(_TEXT)} | {
     name: Key(section(keys, _BUILD.get(name, dict)), required=name not in _OPTIONAL)
     for name, keys in SECTIONS.items()
 }
 
 
 def _truth(values: Mapping[str, Any]) -> Truth:
-    """What was left out is as in the default model; ``greedy`` and recurrent states are not."""
+    """What was left out is as in the default model, but for ``greedy``, recurrent states, graphs and boot."""
     decode, acceptance, kv = values["decode"], values["acceptance"], values["kv_cache"]
     answers = values.get("answers", {})
     given = {
@@ -173,7 +215,7 @@ def _truth(values: Mapping[str, Any]) -> Truth:
         "off_graphs": decode["off"].get("graphs", "full"),
         "on_step_ms": decode["on"]["step_ms"],
         "on_graphs": decode["on"].get("graphs", "full"),
-        "mode_cost": decode.get("mode_cost"),
+        "mode_cost": decode.get("mode_cost", _mode_cost()),
         "context_ms": decode.get("context_ms"),
         "prefill_tok_s": values["prefill"]["tokens_per_s"],
         "accepted": acceptance["measured"],
@@ -185,6 +227,6 @@ def _truth(values: Mapping[str, Any]) -> Truth:
         "natural_mean": answers.get("mean_tokens"),
         "natural_sd": answers.get("sd_tokens"),
         "gpu": values.get("gpu"),
-        "boot": values.get("boot"),
+        "boot": values.get("boot", _boot()),
     }
     return Truth(**{name: value for name, value in given.items() if value is not None})

@@ -7,7 +7,6 @@ from sparktui.sim.model.kv import BLOCK_TOKENS
 __all__ = ["BLOCK_TOKENS", "block_keys", "count_tokens"]
 
 CHARS_PER_TOKEN = 4
-_BLOCK_CHARS = BLOCK_TOKENS * CHARS_PER_TOKEN
 
 
 def count_tokens(text: str) -> int:
@@ -15,10 +14,11 @@ def count_tokens(text: str) -> int:
     return max(1, -(-len(text) // CHARS_PER_TOKEN))
 
 
-def block_keys(text: str) -> tuple[int, ...]:
-    """A key for each full block of ``text``, made of the whole text up to the block's end."""
+def block_keys(prompt: str | tuple[int, ...]) -> tuple[int, ...]:
+    """A key for each full block of a text or of token ids, made of all of it up to the block's end."""
+    size = BLOCK_TOKENS * CHARS_PER_TOKEN if isinstance(prompt, str) else BLOCK_TOKENS
     keys, key = [], 0
-    for start in range(0, len(text) - _BLOCK_CHARS + 1, _BLOCK_CHARS):
-        key = hash((key, text[start : start + _BLOCK_CHARS]))
+    for start in range(0, len(prompt) - size + 1, size):
+        key = hash((key, prompt[start : start + size]))
         keys.append(key)
     return tuple(keys)

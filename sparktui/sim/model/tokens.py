@@ -1,36 +1,42 @@
-"""The stand-in's tokenizer: a token is four characters, its number a hash of them."""
+"""The stand-in's tokenizer: a token is four characters, numbered as they come."""
 
 from __future__ import annotations
 
-import zlib
 from collections import OrderedDict
 
 from sparktui.sim.model.prefix import CHARS_PER_TOKEN
 
-_SIZE = 131_072
-_REMEMBERED = 65_536
+SIZE = 131_072
 
 
 class Vocabulary:
-    """Numbers for pieces of text, and back for those seen of late."""
+    """Numbers for pieces of text, and back: two pieces never share one.
 
-    def __init__(self) -> None:
-        self._pieces: OrderedDict[int, str] = OrderedDict()
+    ``size``: pieces that are remembered; beyond, a new one takes the number of the one least recently used.
+    """
+
+    def __init__(self, size: int = SIZE) -> None:
+        self._size = size
+        self._numbers: OrderedDict[str, int] = OrderedDict()  # the least recently used first
+        self._pieces: dict[int, str] = {}
 
     def encode(self, text: str) -> list[int]:
         """One number for each piece; as many as prefix.count_tokens says."""
-        return [self._remember(piece) for piece in pieces(text)]
+        return [self._number(piece) for piece in pieces(text)]
 
     def decode(self, tokens: list[int]) -> str:
-        """The text of tokens; four made-up characters for one that was never encoded."""
-        return "".join(self._pieces.get(token) or f" {token % 1000:03d}" for token in tokens)
+        """The text of tokens; four made-up characters for one that stands for nothing."""
+        return "".join(self._pieces.get(token, f" {token % 1000:03d}") for token in tokens)
 
-    def _remember(self, piece: str) -> int:
-        token = zlib.crc32(piece.encode()) % _SIZE
-        self._pieces[token] = piece
-        self._pieces.move_to_end(token)
-        if len(self._pieces) > _REMEMBERED:
-            self._pieces.popitem(last=False)
+    def _number(self, piece: str) -> int:
+        token = self._numbers.get(piece)
+        if token is None:
+            full = len(self._numbers) >= self._size
+            token = self._numbers.popitem(last=False)[1] if full else len(self._numbers)
+            self._numbers[piece] = token
+            self._pieces[token] = piece
+        else:
+            self._numbers.move_to_end(piece)
         return token
 
 

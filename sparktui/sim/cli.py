@@ -24,12 +24,13 @@ _USAGE = """usage: sparktui sim serve MODEL [flags of vllm serve] [--sim-model N
 A stand-in for vLLM whose speed is known, for trying sparktui without a GPU.
 table: published figures beside the stand-in's own; exit 1 when one is out of its tolerance.
 model: what a machine-and-model file says, at several loads.
---boot-speed N: seconds of the modelled boot that pass in one second (--sim-boot-seconds S: the whole boot in S).
+--boot-speed N: seconds of the modelled boot that pass in one second; --sim-boot-seconds S: all of it in S.
 --sim-noise R, --sim-restart-noise R: standard deviation of a step, of a start; relative, 0.01 is 1 %.
 --sim-linger-seconds S: how long the engine's process outlives the server.
 NAME:    {models}
 VERSION: {releases}
 FAILURE: {failures}
+docs/sim.md: model files, and faults to set while it runs.
 """
 _BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
@@ -52,9 +53,8 @@ def _wrong(message: str) -> int:
 
 
 def _usage() -> str:
-    return _USAGE.format(
-        models=", ".join(shipped()), releases=", ".join(RELEASES), failures=", ".join(arguments.FAILURES)
-    )
+    words = {"models": shipped(), "releases": RELEASES, "failures": arguments.FAILURES}
+    return _USAGE.format(**{name: ", ".join(known) for name, known in words.items()})
 
 
 def _serve(rest: list[str]) -> int:

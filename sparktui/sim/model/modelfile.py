@@ -171,7 +171,6 @@ _GPU = {
     "utilization": Key(number(low=0, high=1)),
     "idle_c": Key(_ANY),
     "busy_c": Key(_ANY),
-    "memory_gib": Key(_POSITIVE),
 }
 _BOOT = {
     "seconds": Key(_POSITIVE),

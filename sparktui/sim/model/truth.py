@@ -63,7 +63,6 @@ class GpuShape:
     utilization: float = 0.94
     idle_c: float = 40.0
     busy_c: float = 62.0  # after minutes at one running request's power
-    memory_gib: float = 119.6
 
 
 def _off() -> Curve:

@@ -17,6 +17,7 @@ import itertools
 import json
 import os
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -84,7 +85,9 @@ def start(cpu: int, folder: Path) -> tuple[subprocess.Popen[str], int]:
     argv = [sys.executable, "-m", "sparktui.sim", "serve", "pacing", "--host", "127.0.0.1", "--port", "0"]
     argv += [*flags, "--sim-boot-seconds", "0", "--max-num-seqs", "1024", "--disable-uvicorn-access-log"]
     pin = ["taskset", "-c", str(cpu)]
-    server = subprocess.Popen([*pin, *argv], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    server = subprocess.Popen(
+        [*pin, *argv], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
     assert server.stdout is not None
     port = 0
     for line in server.stdout:
@@ -221,7 +224,7 @@ def main() -> None:
                 measure(port, server.pid, options.streams, options.seconds, usage=options.usage)
             )
         finally:
-            server.kill()
+            os.killpg(server.pid, signal.SIGKILL)  # its engine too
             server.wait()
     raise SystemExit(0 if good else 1)
 

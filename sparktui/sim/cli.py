@@ -62,11 +62,14 @@ def _serve(rest: list[str]) -> int:
         parsed = arguments.parse(rest)
     except SystemExit as error:
         return int(error.code or 0)
+    truth = _load(parsed.sim.model)
+    if truth is None:
+        return 2
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", errors="replace")
     from sparktui.sim.server import Server  # aiohttp takes a moment: wrong usage should not wait for it
 
-    return Server(parsed).run()
+    return Server(parsed, truth).run()
 
 
 def _table(rest: list[str]) -> int:
@@ -79,13 +82,20 @@ def _table(rest: list[str]) -> int:
     return 1 if any(row.within is False for row in rows) else 0
 
 
+def _load(name_or_path: str | None) -> Truth | None:
+    """The model, the default one without a name; None when its file is wrong, as stderr says."""
+    try:
+        return load(name_or_path or DEFAULT_MODEL)
+    except ModelFileError as error:
+        sys.stderr.write(f"{error}\n")
+        return None
+
+
 def _model(rest: list[str]) -> int:
     if len(rest) > 1:
         return _wrong(f"model takes one name or file, not {' '.join(rest)}")
-    try:
-        truth = load(rest[0] if rest else DEFAULT_MODEL)
-    except ModelFileError as error:
-        sys.stderr.write(f"{error}\n")
+    truth = _load(rest[0] if rest else None)
+    if truth is None:
         return 2
     sys.stdout.write(describe(truth))
     return 0

@@ -32,7 +32,6 @@ from sparktui.sim.engine_process import EngineProcess, spawn
 from sparktui.sim.http.api import ROUTES
 from sparktui.sim.http.disturb import EngineSwitches
 from sparktui.sim.http.faults import ForeignTraffic
-from sparktui.sim.model.modelfile import DEFAULT_MODEL, ModelFileError, load
 from sparktui.sim.model.truth import Truth
 from sparktui.sim.service import EngineService
 
@@ -46,10 +45,10 @@ _HANGS_AT = "weights"  # where a boot that never gets ready stays
 class Server:
     """Runs one stand-in. ``run`` returns the exit code; the port is bound before the boot, as vLLM does."""
 
-    def __init__(self, arguments: ServeArguments) -> None:
+    def __init__(self, arguments: ServeArguments, truth: Truth) -> None:
         self._arguments = arguments
-        self._truth = Truth()
-        self._facts = boot_facts(arguments, self._truth)
+        self._truth = truth
+        self._facts = boot_facts(arguments, truth)
         release, engines = arguments.release, arguments.engines
         self._log = Log(sys.stdout, os.getpid(), release=release, engines=engines)
         self._engines: list[EngineProcess] = []
@@ -59,16 +58,7 @@ class Server:
         self._signal = 0
 
     def run(self) -> int:
-        """Print the banner, bind, fork the engines, boot, serve. May end the process by SIGINT instead.
-
-        2: the model file is wrong, as stderr says.
-        """
-        try:
-            self._truth = load(self._arguments.sim.model or DEFAULT_MODEL)
-        except ModelFileError as error:
-            sys.stderr.write(f"{error}\n")
-            return 2
-        self._facts = boot_facts(self._arguments, self._truth)
+        """Print the banner, bind, fork the engines, boot, serve. May end the process by SIGINT instead."""
         banner(self._log, self._facts)
         try:
             if self._arguments.sim.fail == "port-in-use":

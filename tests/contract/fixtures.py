@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 
 import pytest
@@ -41,12 +40,3 @@ def server(request: pytest.FixtureRequest, pool: Pool) -> Server:
     """One after the other."""
     config: Config = request.param
     return pool.get(config)
-
-
-@pytest.fixture
-def taken_port() -> Iterator[int]:
-    """A port on which somebody listens."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        sock.listen()
-        yield sock.getsockname()[1]

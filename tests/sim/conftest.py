@@ -7,10 +7,9 @@ import contextlib
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -116,12 +115,3 @@ async def launch() -> AsyncIterator[Launch]:
         await server.exit_code()
         reader.cancel()
         await asyncio.gather(reader, return_exceptions=True)
-
-
-@pytest.fixture
-def taken_port() -> Iterator[int]:
-    """A port on which somebody listens."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        sock.listen()
-        yield sock.getsockname()[1]

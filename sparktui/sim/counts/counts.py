@@ -48,8 +48,7 @@ class EngineCounts:
 
     def count(self, step: Step) -> None:
         """Count one completed step."""
-        first = [o.request for o in step.outputs if o.gap is None]
-        generated = sum(output.tokens for output in step.outputs)
+        first, generated = step.first, step.generated
         self.add("generation_tokens", generated)
         self.add("num_preemptions", step.preempted)
         self._count_prompts(first)
@@ -58,7 +57,7 @@ class EngineCounts:
             self.histograms["iteration_tokens_total"].observe(generated + computed)
         self._count_waits(step, first)
         self._count_finished([o for o in step.outputs if o.finish_reason is not None])
-        self._count_lookups(step.admitted)
+        self._count_lookups(step)
         self._count_drafts(step)
 
     def _count_prompts(self, first: list[Request]) -> None:
@@ -85,10 +84,10 @@ class EngineCounts:
                 gap, times = output.gap, 1
         latency.observe(gap, times)
 
-    def _count_lookups(self, admitted: tuple[Request, ...]) -> None:
+    def _count_lookups(self, step: Step) -> None:
         """Queries and hits count at the first admission, not at one after a preemption."""
-        hits = sum(request.cached_tokens for request in admitted)
-        self.add("prefix_cache_queries", sum(request.prompt_tokens for request in admitted))
+        hits = step.cache_hits
+        self.add("prefix_cache_queries", step.cache_queries)
         self.add("prefix_cache_hits", hits)
         self.add("prompt_tokens_cached_by_source", hits, "device")
 

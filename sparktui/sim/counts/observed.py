@@ -73,13 +73,11 @@ class Observed:
 
     def see(self, step: Step) -> None:
         """Add one completed step."""
-        first = [output.request for output in step.outputs if output.gap is None]
+        first, queries, hits = step.first, step.cache_queries, step.cache_hits
         prompt = sum(request.prompt_tokens for request in first)
-        queries = sum(request.prompt_tokens for request in step.admitted)
-        hits = sum(request.cached_tokens for request in step.admitted)
         self.totals += Totals(
             prompt,
-            sum(output.tokens for output in step.outputs),
+            step.generated,
             queries,
             hits,
             step.drafts,

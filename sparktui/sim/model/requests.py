@@ -96,6 +96,26 @@ class Step:
     padded_tokens: int = 0
     mode: RunMode = "NONE"
 
+    @property
+    def generated(self) -> int:
+        """Tokens that all requests got."""
+        return sum(output.tokens for output in self.outputs)
+
+    @property
+    def first(self) -> list[Request]:
+        """Requests whose first token this is: one that was preempted has had its own."""
+        return [output.request for output in self.outputs if output.gap is None]
+
+    @property
+    def cache_queries(self) -> int:
+        """Prompt tokens looked up in the prefix cache."""
+        return sum(request.prompt_tokens for request in self.admitted)
+
+    @property
+    def cache_hits(self) -> int:
+        """Prompt tokens found there."""
+        return sum(request.cached_tokens for request in self.admitted)
+
 
 def deliver(request: Request, tokens: int, at: float) -> Output:
     """Give ``tokens`` to the request, cut at its end."""

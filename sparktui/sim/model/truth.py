@@ -7,7 +7,6 @@ what was published and what is assumed.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -182,12 +181,7 @@ def _chain(table: Mapping[int, Chain], k: int) -> Chain:
     return tuple(chain)
 
 
-@functools.cache
-def _default() -> Truth:
-    return Truth()
-
-
 def true_ratio(k: int = 3, batch: int = 1, truth: Truth | None = None) -> float:
     """Expected on/off ratio of decode tok/s per stream: 0.529 for the default model."""
-    model = truth or _default()
+    model = truth or Truth()
     return model.decode_tok_s(k, batch) / model.decode_tok_s(0, batch)

@@ -75,7 +75,7 @@ class _Tally:
         while step.at >= self.period_ends:
             self.peak = max(self.peak, self.logged / LOG_PERIOD_S)
             self.logged, self.period_ends = 0, self.period_ends + LOG_PERIOD_S
-        tokens = sum(output.tokens for output in step.outputs)
+        tokens = step.generated
         self.generated += tokens
         self.logged += tokens
         self.drafts += step.drafts
@@ -87,8 +87,8 @@ class _Tally:
             self.pure_steps += 1
             self.pure_seconds += step.duration
         self.preemptions += step.preempted
-        self.queries += sum(request.prompt_tokens for request in step.admitted)
-        self.hits += sum(request.cached_tokens for request in step.admitted)
+        self.queries += step.cache_queries
+        self.hits += step.cache_hits
 
 
 def run(

@@ -109,7 +109,8 @@ async def test_live(app: SparkApp, size: tuple[int, int], state: str) -> None:
 
 
 @SIZES
-async def test_sheet(app: SparkApp, size: tuple[int, int]) -> None:
+async def test_sheet(app: SparkApp, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparktui.ui.screens.sheet.TICK_S", 3600.0)  # its first second, however slow
     async with app.run_test(size=size) as pilot:
         loaded(app)
         await settled(pilot)

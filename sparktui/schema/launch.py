@@ -27,6 +27,8 @@ class LaunchSpec:
     expected_version: str | None = None
     max_num_seqs: int | None = None
     ready_timeout_s: float = 1800.0
+    expect: tuple[str, ...] = ()  # texts that its boot log should hold
+    quiet_s: dict[str, float] = field(default_factory=dict)  # longest silence of earlier boots, by phase
 
     @property
     def url(self) -> str:

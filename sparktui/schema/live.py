@@ -11,7 +11,7 @@ ServerPhase = Literal["idle", "booting", "ready", "stopping", "stopped", "failed
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A boot-log line that matters, explained. ``line`` counts from 1 in server.log."""
+    """A log line that matters, explained. ``line`` counts from 1 in server.log; 0: no single line says it."""
 
     id: str
     severity: Severity
@@ -21,6 +21,10 @@ class Finding:
     cost: str = ""
     remedy: str = ""
     flag: str = ""
+    source: str = ""  # where the cost was measured, and whether one report or several say so
+    cause: str = ""  # id of the finding that this one follows from
+    lines: int = 1  # of the whole record, from ``line`` on
+    count: int = 1  # how often it was said, with other names or numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,38 @@ class BootPhase:
     start_s: float
     seconds: float | None = None
     progress: float | None = None  # 0..1, from the phase's own progress bar
+    quiet_s: float = 0.0  # its longest silence
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """A text that the profile expects in the boot log. ``met``: None until the boot is over, either way."""
+
+    text: str
+    met: bool | None = None
+    line: int = 0  # where it stands, from 1 in server.log
+
+
+@dataclass(frozen=True, slots=True)
+class GraphSteps:
+    """Engine steps by the CUDA graph mode they ran in, from a ``--cudagraph-metrics`` table.
+
+    ``beyond``: steps larger than the largest captured size, prefill mostly: no graph could hold them.
+    """
+
+    full: int = 0
+    piecewise: int = 0
+    none: int = 0
+    beyond: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """A booting server that prints nothing: for how long, why that may be, and how long it took before."""
+
+    seconds: float
+    reason: str
+    before_s: float | None = None  # the longest silence of this phase in earlier boots
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +114,9 @@ class Figures:
     running: int | None = None
     waiting: int | None = None
     scrape_age_s: float | None = None
+    server_source: Literal["metrics", "log"] = (
+        "metrics"  # the log's own figures where /metrics is out of reach
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +184,11 @@ class Snapshot:
     log_lines: int = 0
     findings: int = 0
     events: int = 0
+    expected: tuple[Expectation, ...] = ()
+    graph_steps: GraphSteps | None = None  # of the newest table in the log
+    silence: Silence | None = None
+    log_partial: str = ""  # the progress bar that is being rewritten now
+    repeats: dict[str, int] = field(default_factory=dict)  # findings said more than once, by id
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparktui.schema import launch, live, messages, records
+from sparktui.schema import bootlog, launch, live, messages, records
 
 FINDING = live.Finding(
     "cg-piecewise", "costs speed", 212, "… setting cudagraph_mode=PIECEWISE", "graphs are split",
-    "4.9x a step", "use FLASH_ATTN", "--attention-backend",
+    "4.9x a step", "use FLASH_ATTN", "--attention-backend", "two reports", "attn-artifactory", 3, 12,
 )  # fmt: skip
-PHASE = live.BootPhase("load weights", 3.25, 41.5, 0.75)
+PHASE = live.BootPhase("load weights", 3.25, 41.5, 0.75, 12.5)
 SERVER = live.ServerView(
     "ready", "on", True, "http://127.0.0.1:8000", 4242, 1796060000.5, 93.25, "0.27.1", -9, "told to"
 )
 LOAD_VIEW = live.LoadView(8, 7, 120, 2, "HTTP 500: broken", True)
 FIGURES = live.Figures(
     5.0, 136.5, 135.25, 17.0, "server", 210.5, 190.0, 7.5, 2.5, 0.5, (0.75, 0.5, 0.25), 2.5, False, 0.125,
-    3, 1, 0.5,
+    3, 1, 0.5, "log",
 )  # fmt: skip
 GPU = live.GpuView(1, "NVIDIA H200", 79.5, 700.0, 96.0, 345.0, 1980.0, 615.0, 143771.0, 36.0, 21772.75)
 MEMORY = live.HostMemory(124609.0, 98304.5, 12.0)
 EXPERIMENT_VIEW = live.ExperimentView("window", "on", 8, 41.5, "precision", 2, 4)
 DRIVER = live.Driver(3, "pts/3", 1796060000.75)
+EXPECTATION = live.Expectation("Using MARLIN", False, 12)
+GRAPH_STEPS = live.GraphSteps(839, 14, 2, 11)
+SILENCE = live.Silence(38.5, "kernels are tuned", 95.0)
 SNAPSHOT = live.Snapshot(
     1, 77, 1796060001.5, "run-1", SERVER, LOAD_VIEW, FIGURES, (PHASE,), (GPU, live.GpuView(0)), MEMORY,
-    EXPERIMENT_VIEW, DRIVER, 312, 4, 19,
+    EXPERIMENT_VIEW, DRIVER, 312, 4, 19, (EXPECTATION,), GRAPH_STEPS, SILENCE, "Loading: 40%", {"jit": 6},
 )  # fmt: skip
 EVENT = live.Event(19, 1796060002.5, "finding", "warning", "│ é “x” \u0000", {"id": "x", "n": [1, None]})
 
@@ -58,6 +61,7 @@ REPORT = records.Report(
 LAUNCH = launch.LaunchSpec(
     "nemotron", "k2", "docker", ("docker", "run", "a b"), "0.0.0.0", 8001, "served", True,
     {"VLLM_LOGGING_LEVEL": "INFO"}, "/etc/keys.env", (3, 4), "0.27.1", 32, 900.0,
+    ("Using MARLIN",), {"weights": 12.5},
 )  # fmt: skip
 LOAD = launch.LoadSpec("code", 128, 64, 1.0, 0.95, {"enable_thinking": False}, False, 9, "http://proxy:4000")
 MEASURE = launch.MeasureSpec(10.0, 2.5, 30.0, 90.0, 0.03, 20.0)
@@ -85,8 +89,25 @@ MESSAGES: tuple[Any, ...] = (
     messages.SnapshotMessage(SNAPSHOT),
     messages.EventMessage(EVENT),
 )
+ENGINE_STATS = bootlog.EngineStats(5.0, 124.5, 1, 2, 0.125, 0.5, 3, "0")
+SPEC_STATS = bootlog.SpecStats(2.5, 987, 1584, (0.75, 0.5), 0.625)
+BOOT = bootlog.BootReport(
+    1,
+    "0.27.1",
+    True,
+    (PHASE,),
+    (FINDING,),
+    {"model_runner": "V1"},
+    (EXPECTATION,),
+    "ValueError: no",
+    GRAPH_STEPS,
+    212,
+)
+CHANGE = bootlog.FactChange("model_runner", "V1", "V2")
+DIFFERENCE = bootlog.BootDifference(1, (CHANGE,), (FINDING,), (FINDING,), ("scheduler: V1 → V2",))
 SAMPLES: tuple[Any, ...] = (
-    FINDING, PHASE, SERVER, LOAD_VIEW, FIGURES, GPU, MEMORY, EXPERIMENT_VIEW, DRIVER, SNAPSHOT, EVENT,
+    FINDING, PHASE, EXPECTATION, GRAPH_STEPS, SILENCE, ENGINE_STATS, SPEC_STATS, BOOT, CHANGE, DIFFERENCE,
+    SERVER, LOAD_VIEW, FIGURES, GPU, MEMORY, EXPERIMENT_VIEW, DRIVER, SNAPSHOT, EVENT,
     PROCESS, SERVER_RECORD, RUN, ROW, BATCH, CELL, ARM, VERDICT, REPORT, LAUNCH, LOAD, MEASURE, PLAN,
     *MESSAGES,
 )  # fmt: skip

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from sparktui.host.experiment import Boot, Experiment
-from sparktui.schema import launch, live, messages, records
+from sparktui.schema import bootlog, launch, live, messages, records
 from sparktui.schema.codec import dumps, from_plain, loads, to_plain
 from sparktui.schema.messages import from_line, to_line
 from tests.schema.samples import ARM, CELL, FINDING, LAUNCH, MESSAGES, PHASE, SAMPLES
 
-MODULES = (launch, live, messages, records)
+MODULES = (bootlog, launch, live, messages, records)
 
 
 def declared(module: ModuleType) -> set[type]:

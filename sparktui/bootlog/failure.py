@@ -1,131 +1,227 @@
 """The first real error of a boot that failed.
 
 One failure is told several times: by the worker, by the engine core and by the API server, which only says
-that the engine failed. The deepest process knows the cause. Tracebacks are Python's; argparse takes one line.
+that the engine failed. The process that failed first knows the cause; of those that failed together, the one
+farthest from the API server. Besides tracebacks there are argparse's line, the last words of programs around
+vLLM, and processes that were killed and said nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 from sparktui.bootlog.lines import Line
+from sparktui.bootlog.rules import Rule
+from sparktui.bootlog.tracebacks import Raised, is_echo, raised
+from sparktui.schema.live import Finding, Severity
 
-_ARGPARSE = re.compile(r"^vllm[\w -]*: (error: .*)")
-_PROCESS = re.compile(r"^Process ([A-Za-z][\w-]*):$")
-_TRACEBACK = "Traceback (most recent call last):"
-_CHAINED = (
-    "During handling of the above exception, another exception occurred:",
-    "The above exception was the direct cause of the following exception:",
-)
-_EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*)(?:: (.*))?$")
-_STOP = {"KeyboardInterrupt", "CancelledError", "SystemExit", "GeneratorExit"}
-_SECONDARY = re.compile(
-    r"Engine core initialization failed|^EngineDeadError|WorkerProc initialization failed"
-    r"|Worker failed with error|Engine core proc(?:ess)? .* died|^(?:BrokenPipe|EOF)Error"
-)
-_DIED = re.compile(r"^(?:Worker|Engine core) proc(?:ess)? \S+ died unexpectedly")
-_INCOMPLETE = re.compile(r"validation errors? for \w+$")  # the next line says which
 _INTERESTING = 500  # characters of a cause
+_ARGPARSE = re.compile(r"(?:vllm[\w -]*|[\w-]+\.py): (error: .*)")
+_STOP = {"KeyboardInterrupt", "CancelledError", "SystemExit", "GeneratorExit"}
+_WRAPPED = re.compile(r"(\w+): Worker failed with error ['\"](.+?)['\"], please check the stack trace")
+_PROCESSES = re.compile(r"Failed core proc\(s\): (\{.*?\})")
+_EXIT = re.compile(r"['\"]?([\w-]+)['\"]?: (-?\d+)")
+_KERNEL_LOG = "look into the kernel log (dmesg) for the out-of-memory killer"
+_ENDING = re.compile(
+    r"(?i)shut(?:ting )?down|terminat|parent process exited|dumping|abort|destroy|exiting|exited"
+)
+_ANNOUNCES = re.compile(
+    r"EngineCore (?:failed to start|encountered)|WorkerProc (?:failed|hit)|AsyncLLM output_handler"
+    r"|Dumping |Engine core initialization failed"
+)
+_UNCLEAR = re.compile(  # that name no culprit: the place does
+    r"(?:AssertionError|KeyError|IndexError|AttributeError|TypeError|NotImplementedError|ZeroDivisionError)\b"
+    r"|RuntimeError: (?:shape '|The size of tensor|mat1 and mat2|Expected |Tensors must|Given )"
+)
+_LAST_WORDS = tuple(  # of what writes no traceback, most telling first
+    re.compile(pattern)
+    for pattern in (
+        r"(?P<say>ptxas\S* fatal\s*: .*)",
+        r"(?P<say>nvcc fatal\s*: .*)",
+        r"(?P<say>\[Errno \d+\] error while attempting to bind on address.*)",
+        r"(?P<say>Fatal Python error: .*)",
+        r"\s+what\(\):\s+(?P<say>.*)",
+        r"(?:docker: )?(?P<say>Error response from daemon: .*)",
+        r"(?P<say>docker: (?!Error response).*)",
+        r"(?P<say>(?:Worker|Engine core) proc(?:ess)? \S+ died unexpectedly.*)",
+        r"(?P<say>ninja: build stopped: .*)",
+    )
+)
+_KILLED = re.compile(r"(?:\S{1,80}: line \d+: +\d+ )?Killed(?: {2,}|$)")
+_SHELL = re.compile(
+    r"(?:\S+: )?(?:line \d+: |\d+: )?\S.*: (?:command not found|not found|No such file or directory"
+    r"|Permission denied|cannot execute.*)$|\S*python[\d.]*: (?:can't open file |No module named ).*"
+    r"|.*executable file not found in \$PATH.*"
+)
+_STOPS = re.compile(r"\[shutdown\] API server: shutdown triggered|Shutting down$")
+_GRAVITY = {severity: rank for rank, severity in enumerate(get_args(Severity))}
 
-_Key = tuple[str | None, str | None, str | None]  # process, level, source
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a boot failed: in one line without module paths, and where the log says so.
 
-@dataclass(slots=True)
-class _Failure:
-    """The last exception of a chain of tracebacks from one process."""
+    ``line`` is the one that rules explain. ``frame`` is the deepest in vllm or flashinfer,
+    ``vllm/v1/engine/core.py:12 in run``.
+    """
 
-    depth: int
-    name: str
-    text: str
+    cause: str
+    line: Line
+    process: str | None = None
+    exception: str = ""
+    frame: str = ""
 
 
 def root_cause(lines: Sequence[Line]) -> str | None:
-    """Cause of a failed boot in one line, without module paths; None when the log shows no error.
+    """Cause of a failed boot in one line; None when the log shows no error."""
+    failure = find_failure(lines)
+    return failure.cause if failure else None
 
-    A stop (KeyboardInterrupt) is no error, and tracebacks logged as warnings were survived.
+
+def find_failure(lines: Sequence[Line]) -> Failure | None:
+    """The first real error among the lines of one boot, or None.
+
+    A stop is no error, nor is what a process survived; what follows a stop is only its consequence.
     """
+    lines = _before_stop(lines)
     for line in lines:
         if (found := _ARGPARSE.match(line.message)) is not None:
-            return found[1][:_INTERESTING]
-    failures = [f for f in _tracebacks(lines) if f.name not in _STOP]
-    primary = [f for f in failures if _SECONDARY.search(f.text) is None]
-    if primary:
-        return max(primary, key=lambda f: f.depth).text[:_INTERESTING]
-    return _died(lines) or (failures[0].text[:_INTERESTING] if failures else _first_error(lines))
+            return _made(found[1], line)
+    all_raised = raised(lines)
+    errors = [one for one in all_raised if one.name not in _STOP and not is_echo(one.text)]
+    echoes = [one for one in all_raised if is_echo(one.text)]
+    stopped = any(one.name == "KeyboardInterrupt" for one in all_raised)
+    fatal = _fatal(errors, lines)
+    return (
+        _chosen(fatal)
+        or _wrapped(echoes)
+        or _chosen([one for one in errors if echoes and one.depth and not one.thread])
+        or _last_words(lines)
+        or _killed(lines)
+        or (None if stopped else _wordless(echoes, lines))
+        or (None if errors else _first_error(lines))
+        or _never_started(lines)
+    )
 
 
-def _depth(process: str | None) -> int:
-    """How far from the API server a process is."""
-    name = (process or "").lower()
-    return 2 if "worker" in name else 1 if "engine" in name else 0
+def explanation(failure: Failure, rules: Iterable[Rule]) -> Finding | None:
+    """What the gravest rule says about the line of the cause: its meaning and the remedy."""
+    found = (rule.finding(failure.line) for rule in rules)
+    return min(filter(None, found), key=lambda finding: _GRAVITY[finding.severity], default=None)
 
 
-def _died(lines: Sequence[Line]) -> str | None:
-    """The message that a process of the engine was killed."""
-    return next((x.message[:_INTERESTING] for x in lines if _DIED.match(x.message)), None)
+def _made(cause: str, line: Line, process: str | None = None) -> Failure:
+    return Failure(" ".join(cause.split())[:_INTERESTING], line, process or line.process)
 
 
-def _first_error(lines: Sequence[Line]) -> str | None:
-    """The first line logged as an error, for errors without a traceback."""
-    errors = (x.message for x in lines if x.level in ("ERROR", "CRITICAL"))
-    return next((message[:_INTERESTING] for message in errors if message.strip()), None)
+def _told(one: Raised) -> Failure:
+    text = " ".join(one.text.split()).rstrip(":")
+    if one.frame and _UNCLEAR.match(text):
+        text = f"{text[: _INTERESTING - len(one.frame) - 3]} ({one.frame})"
+    return Failure(text[:_INTERESTING], one.line, one.process, one.name, one.frame)
 
 
-def _tracebacks(lines: Sequence[Line]) -> list[_Failure]:
-    """The tracebacks of a log, in order of their ends; those of several processes may be interleaved."""
-    failures: list[_Failure] = []
-    readers: dict[_Key, _Reader] = {}
-    for line in lines:
-        if line.level not in (None, "ERROR", "CRITICAL"):
-            continue
-        key = (line.process, line.level, line.source)
-        reader = readers.setdefault(key, _Reader(line.process))
-        failure = reader.take(line.message)
-        if failure is not None:
-            failures.append(failure)
-    return failures
+def _before_stop(lines: Sequence[Line]) -> Sequence[Line]:
+    stop = next((i for i, line in enumerate(lines) if _STOPS.match(line.message)), len(lines))
+    return lines[:stop]
 
 
-class _Reader:
-    """Reads the tracebacks of one stream, which is one process's or the bare lines of all."""
-
-    def __init__(self, process: str | None) -> None:
-        self._process = process
-        self._named = process
-        self._inside = False
-        self._chained = False
-        self._last: _Failure | None = None
-
-    def take(self, message: str) -> _Failure | None:
-        """A new failure when ``message`` ends a traceback, else None."""
-        if message.startswith(_TRACEBACK):
-            self._inside = True
-            return None
-        if self._inside:
-            return self._inner(message)
-        if (found := _PROCESS.match(message)) is not None:
-            self._named = found[1]
-        elif message in _CHAINED:
-            self._chained = True
-        elif self._last is not None and message.startswith("  ") and _INCOMPLETE.search(self._last.text):
-            self._last.text = f"{self._last.text}: {message.strip()}"
-            self._last = None
+def _chosen(errors: list[Raised]) -> Failure | None:
+    """The first; of those told at the same time the one of the deepest process."""
+    if not errors:
         return None
+    first = min(errors, key=lambda one: one.ended)
+    return _told(max((one for one in errors if one.begun <= first.ended), key=lambda one: one.depth))
 
-    def _inner(self, message: str) -> _Failure | None:
-        if not message or message[0].isspace():
-            return None
-        self._inside = False
-        found = _EXCEPTION.match(message)
-        if found is None:
-            return None
-        text = f"{found[1]}: {found[2]}" if found[2] else found[1]
-        if self._chained and self._last is not None:
-            self._last.name, self._last.text = found[1], text
-            self._chained = False
-            return None
-        self._last = _Failure(_depth(self._named), found[1], text)
-        self._named = self._process
-        return self._last
+
+def _fatal(errors: list[Raised], lines: Sequence[Line]) -> list[Raised]:
+    """Those that no process survived: it did when it went on to tell of its work."""
+    if not errors:
+        return []
+    lived = _lived(lines)
+    return [one for one in errors if not one.thread and one.ended >= lived.get(_who(one), 0)]
+
+
+def _who(one: Raised) -> tuple[str | None, int | None]:
+    return (one.process or "APIServer", one.pid)
+
+
+def _lived(lines: Sequence[Line]) -> dict[tuple[str | None, int | None], int]:
+    """By process, and by its name alone: number of the last line but two that tells of work, not of its end.
+
+    Two such lines may be words at a death that are not known as such.
+    """
+    told: dict[tuple[str | None, int | None], deque[int]] = {}
+    for line in lines:
+        if line.source and line.level in ("INFO", "WARNING") and not _ENDING.search(line.message):
+            for key in ((line.process, line.pid), (line.process, None)):
+                told.setdefault(key, deque(maxlen=3)).append(line.number)
+    return {key: numbers[0] for key, numbers in told.items() if len(numbers) == 3}
+
+
+def _wrapped(echoes: list[Raised]) -> Failure | None:
+    """A worker's error in the words of its engine."""
+    for one in echoes:
+        if (found := _WRAPPED.match(one.text)) is not None:
+            return _made(f"{found[1]}: {found[2]}", one.line, one.process)
+    return None
+
+
+def _last_words(lines: Sequence[Line]) -> Failure | None:
+    for pattern in _LAST_WORDS:
+        for line in lines:
+            if (found := pattern.match(line.message)) is not None:
+                return _made(found["say"], line)
+    return None
+
+
+def _killed(lines: Sequence[Line]) -> Failure | None:
+    for line in lines:
+        if line.process is None and _KILLED.match(line.message):
+            return _made(f"a process was killed from outside: {_KERNEL_LOG}", line)
+    return None
+
+
+def _wordless(echoes: list[Raised], lines: Sequence[Line]) -> Failure | None:
+    """A process that died and left no error; one line of the API server may be all that says so."""
+    if echoes:
+        one = max(echoes, key=lambda one: (one.depth, "Failed core proc" in one.text))
+        return _made(_death(one.text), one.line, one.process)
+    line = next((line for line in lines if _PROCESSES.search(line.message)), None)
+    return None if line is None else _made(_death(line.message), line)
+
+
+def _death(text: str) -> str:
+    found = _PROCESSES.search(text)
+    ends = _EXIT.findall(found[1]) if found else []
+    if not ends:
+        known = f" ({found[0]})" if found else ""
+        return f"the engine was killed or died without a word{known}: {_KERNEL_LOG}"
+    name, code = ends[0]
+    if int(code) < 0:
+        return f"{name} was killed by signal {-int(code)} and left no word: {_KERNEL_LOG}"
+    return f"{name} ended with exit code {code} and left no error in the log"
+
+
+def _first_error(lines: Sequence[Line]) -> Failure | None:
+    """The first line logged as an error, for errors without a traceback."""
+    for line in lines:
+        if (
+            line.level in ("ERROR", "CRITICAL")
+            and line.message.strip()
+            and not _ANNOUNCES.match(line.message)
+        ):
+            return _made(line.message, line)
+    return None
+
+
+def _never_started(lines: Sequence[Line]) -> Failure | None:
+    """The failure of what was to start vLLM: a shell, a wrapper script."""
+    if any(line.source for line in lines):
+        return None
+    wrong = [line for line in lines if _SHELL.match(line.message)]
+    return _made(wrong[-1].message, wrong[-1]) if wrong else None

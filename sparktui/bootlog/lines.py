@@ -1,83 +1,81 @@
 """Bytes of a server log to clean, parsed lines.
 
-Grammar of a vLLM line (0.10 to 0.33): ``(<process> pid=<n>) LEVEL MM-DD HH:MM:SS [file.py:line] message``.
-Up to 0.30 every line of a process carries the prefix, from 0.32 on only those of vLLM's logger; prefixes may
-nest. uvicorn writes ``INFO:     message``. Progress bars rewrite one line with carriage returns.
+The log of any vLLM from 0.5 to 0.33: see ``head`` for what stands before a message, ``records`` for what
+belongs together, ``jsonline`` for the JSON formatter and ``envelope`` for what docker and others add.
+Progress bars rewrite one line with carriage returns.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
-LINE_LIMIT = 64 * 1024  # bytes kept of one line; the rest is counted and dropped
+from sparktui.bootlog.envelope import CUT, Envelopes, Unwrapped
+from sparktui.bootlog.head import Head, common_head, read_head
+from sparktui.bootlog.jsonline import JsonRecord, read_record
+from sparktui.bootlog.records import Records
+from sparktui.bootlog.secrecy import masked
+from sparktui.bootlog.text import clean, strip_colours
+from sparktui.bootlog.uncut import LINE_LIMIT, Pieces, Rewritten, collapsed, with_dropped
 
-_ESCAPES = re.compile(
-    r"(?:\x1b[\]P^_X]|[\x9d\x90\x9e\x9f\x98])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"  # OSC, DCS, PM, APC, SOS
-    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # CSI
-    r"|\x1b[ -/]*[0-~]"
-)
-# C0 except tab, DEL, C1, line and paragraph separators, and the marks that reorder text on screen.
-_CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-_HALF_STRIPPED = re.compile(r"^\[\d+;\d+m|(?<=\))\[0?(?:;0)?m|(?<=\) )\[\d+(?:;\d+)*m")
+__all__ = ["LINE_LIMIT", "Line", "LineSplitter", "clean", "parse_line"]
 
-_PREFIX = re.compile(
-    r"\((?P<process>[A-Za-z][\w-]*)(?:(?: rank=\d+)? pid=(?P<pid>\d+)(?:, ip=[\d.]+)?| rank=\d+)\) ?"
-)
-_HEAD = re.compile(
-    r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) (?P<time>\d\d-\d\d \d\d:\d\d:\d\d) "
-    r"\[?(?P<source>[\w./-]+:\d+)\] ?(?P<message>.*)"
-)
-_UVICORN = re.compile(r"(?P<level>TRACE|DEBUG|INFO|WARNING|ERROR|CRITICAL): {2,}(?P<message>.*)")
+_STREAMS = 64  # of which pieces of a line are kept
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One log line. ``text`` is the whole line, without escape codes or other control characters."""
+    """One log line. ``text`` is the whole line, without escape codes or other control characters.
 
-    number: int  # from 1, counting newlines
+    A JSON record is shown as vLLM's text formatter would have written it, line by line. A line that docker
+    cut has the number of its last piece.
+    """
+
+    number: int  # from 1, counting newlines and what lines JSON records have more
     text: str
     process: str | None = None  # EngineCore, APIServer, Worker_TP0, …: the innermost prefix
     pid: int | None = None
     level: str | None = None
     time: str | None = None  # MM-DD HH:MM:SS, the process's local time; the log has no year
-    source: str | None = None  # file.py:123
+    source: str | None = None  # file.py:123; the logger's name in JSON records
     message: str = ""
+    record: int = 0  # number of the first line of its record, its own when it begins one
+
+    def __post_init__(self) -> None:
+        if not self.record:
+            object.__setattr__(self, "record", self.number)
 
 
-def clean(text: str) -> str:
-    """Text without terminal escapes, half-stripped colour codes and control characters; tabs stay."""
-    if not text.isprintable():
-        text = _CONTROLS.sub("", _ESCAPES.sub("", text))
-    if "[" in text:
-        text = _HALF_STRIPPED.sub("", text)
-    return text
+class _Draft:
+    """A line while it is made: a frozen dataclass takes six times as long to fill."""
+
+    __slots__ = Line.__slots__
+
+    def __init__(self, number: int, text: str, message: str, head: Head, record: int) -> None:
+        self.number = number
+        self.text = text
+        self.process, self.pid, self.level, self.time, self.source, _ = head
+        self.message = message
+        self.record = record
 
 
-def _prefix(text: str) -> tuple[str | None, int | None, int]:
-    """Process and pid of the innermost leading prefix, and where the rest begins."""
-    process: str | None = None
-    pid: int | None = None
-    end = 0
-    while (found := _PREFIX.match(text, end)) is not None:
-        process, end = found["process"], found.end()
-        pid = int(found["pid"]) if found["pid"] else None
-    return process, pid, end
+def _made(number: int, text: str, message: str, head: Head, record: int) -> Line:
+    line = _Draft(number, text, message, head, record)
+    line.__class__ = Line  # type: ignore[assignment]
+    return line  # type: ignore[return-value]
 
 
 def parse_line(number: int, text: str, head: str = "") -> Line:
     """A clean text as a Line. ``head``: what the line showed first, before carriage returns overwrote it."""
-    process, pid, end = _prefix(text)
-    if process is None and head:
-        process, pid, _ = _prefix(head)
-    rest = text[end:]
-    found = _HEAD.match(rest) or _UVICORN.match(rest)
-    if found is None:
-        return Line(number, text, process, pid, message=rest)
-    group = found.groupdict()
-    return Line(
-        number, text, process, pid, group["level"], group.get("time"), group.get("source"), group["message"]
-    )
+    found = _head(text, head)
+    return _made(number, text, text[found.end :], found, number)
+
+
+def _head(text: str, first: str) -> Head:
+    head = common_head(text) or read_head(text)
+    if head.process is None and first and first is not text:
+        shown = read_head(first)
+        head = head._replace(process=shown.process, pid=shown.pid)
+    return head
 
 
 class LineSplitter:
@@ -89,71 +87,158 @@ class LineSplitter:
 
     def __init__(self) -> None:
         self._number = 0
-        self._kept = bytearray()
-        self._dropped = 0
-        self._head = ""
-        self._last = ""
-        self._rewritten = False
+        self._given = 0  # the last number given to a line
+        self._current = Rewritten()
+        self._envelopes = Envelopes()
+        self._records = Records()
+        self._pieces: dict[str, Pieces] = {}  # of lines that a carrier cut, and said so
+        self._held: Pieces | None = None  # a line that docker may have cut
+        self._held_number = 0
 
     @property
     def partial(self) -> str:
         """The progress bar that is being rewritten now, clean; empty before the first carriage return."""
-        if not self._rewritten:
-            return ""
-        current = self._segment()
-        return current if current.strip() else self._last
+        return masked(strip_colours(self._current.state)) if self._current.returned else ""
 
     @property
     def partial_line(self) -> Line | None:
         """``partial`` as the line that it may become, or None."""
         text = self.partial
-        return parse_line(self._number + 1, text, self._head) if text else None
+        return parse_line(self._number + 1, text, strip_colours(self._current.first)) if text else None
 
     def feed(self, data: bytes) -> list[Line]:
         """The lines that ``data`` completes."""
         lines: list[Line] = []
         *complete, rest = data.split(b"\n")
         for piece in complete:
-            self._take(piece)
-            lines.append(self._end_line())
-        self._take(rest)
+            self._number += 1
+            if self._current.length or self._held is not None or len(piece) >= CUT:
+                self._current.add(piece)
+                lines += self._end_line()
+            else:
+                self._common(piece, lines)
+        self._current.add(rest)
         return lines
 
     def flush(self) -> list[Line]:
-        """The unfinished last line, if there is one."""
-        pending = self._kept or self._dropped or self._rewritten
-        return [self._end_line()] if pending else []
+        """The unfinished last line, if there is one, and lines that were cut and not gone on with."""
+        lines: list[Line] = []
+        if self._current.length:
+            self._number += 1
+            lines += self._end_line()
+        lines += self._release()
+        for pieces in self._pieces.values():
+            lines += self._take(*collapsed(pieces.text), pieces.dropped)
+        self._pieces.clear()
+        return lines
 
-    def _take(self, piece: bytes) -> None:
-        first, *rest = piece.split(b"\r")
-        self._append(first)
-        for segment in rest:
-            self._end_segment()
-            self._rewritten = True
-            self._append(segment)
+    def _common(self, piece: bytes, lines: list[Line]) -> None:
+        """A line that came in one chunk, quickly when there is nothing to clean."""
+        text = piece.decode("utf-8", "replace")
+        returns = 0
+        if text.endswith("\r"):
+            bare = text.rstrip("\r")
+            returns, text = len(text) - len(bare), bare
+        if not text.isprintable() or (returns and not text.strip()):
+            self._current.add(piece)
+            lines += self._end_line()
+        elif "0m" not in text and "[m" not in text and (head := common_head(text)) is not None:
+            lines.append(self._line(masked(text), head, returns))
+        else:
+            lines += self._unwrap(text, text, returns, 0)
 
-    def _append(self, data: bytes) -> None:
-        room = LINE_LIMIT - len(self._kept)
-        self._kept += data[:room]
-        self._dropped += max(0, len(data) - room)
+    def _end_line(self) -> list[Line]:
+        ended, self._current = self._current, Rewritten()
+        first, text, dropped = ended.end()
+        lines: list[Line] = []
+        if self._held is not None and self._begins(text):
+            lines = self._release()
+        if ended.length == CUT and not ended.returned and self._envelopes.take_off(text) is None:
+            self._hold(text)
+            return lines
+        if self._held is not None:
+            self._held.add(text, dropped)
+            first, text, dropped = self._held.text, self._held.text, self._held.dropped
+            self._held = None
+        return lines + self._unwrap(first, text, ended.returns, dropped)
 
-    def _segment(self) -> str:
-        text = clean(self._kept.decode("utf-8", "replace"))
-        return f"{text} … [{self._dropped} bytes dropped]" if self._dropped else text
+    def _begins(self, text: str) -> bool:
+        """Whether a line is one of its own, and not the rest of the one above it."""
+        head = read_head(text)
+        named = head.level is not None or head.pid is not None or head.process is not None
+        return (
+            named or not text.strip() or text.startswith('{"') or self._envelopes.take_off(text) is not None
+        )
 
-    def _end_segment(self) -> None:
-        text = self._segment()
-        if text.strip():
-            self._head = self._head or text
-            self._last = text
-        self._kept.clear()
-        self._dropped = 0
+    def _hold(self, text: str) -> None:
+        if self._held is None:
+            self._held = Pieces()
+        self._held.add(text)
+        self._held_number = self._number
 
-    def _end_line(self) -> Line:
-        rest = self._segment()
-        self._end_segment()
-        text = self._last or rest
-        self._number += 1
-        line = parse_line(self._number, text, self._head)
-        self._head, self._last, self._rewritten = "", "", False
-        return line
+    def _release(self) -> list[Line]:
+        """The line that was held, because it was whole."""
+        if self._held is None:
+            return []
+        held, self._held = self._held, None
+        later = self._number - self._held_number
+        self._number -= later
+        lines = self._take(held.text, held.text, 0, held.dropped)
+        self._number += later
+        return lines
+
+    def _unwrap(self, first: str, text: str, returns: int, dropped: int) -> list[Line]:
+        """The line within an envelope, when it is complete. ``first``: what it showed first."""
+        taken = self._envelopes.take_off(first)
+        if taken is None:
+            return self._take(first, text, returns, dropped)
+        if first is not text:
+            return self._take(taken.text, text, returns, dropped)
+        whole = self._whole(taken, dropped)
+        if whole is None:
+            return []
+        if taken.escaped:
+            return self._take(*collapsed(whole.text), whole.dropped)
+        return self._take(whole.text, whole.text, returns, whole.dropped)
+
+    def _whole(self, taken: Unwrapped, dropped: int) -> Pieces | None:
+        """A line with the pieces of it that came before; None while it goes on."""
+        pieces = self._pieces.get(taken.stream) or Pieces()
+        pieces.add(taken.text, dropped)
+        if taken.cut and len(self._pieces) < _STREAMS:
+            self._pieces[taken.stream] = pieces
+            return None
+        self._pieces.pop(taken.stream, None)
+        return pieces
+
+    def _take(self, first: str, text: str, returns: int, dropped: int) -> list[Line]:
+        """A line that nothing is around any more."""
+        record = read_record(text) if text.startswith("{") else None
+        if record is not None:
+            return self._json(record, dropped)
+        same = first is text
+        text = masked(with_dropped(strip_colours(text), dropped))
+        return [self._line(text, _head(text, text if same else strip_colours(first)), returns)]
+
+    def _line(self, text: str, head: Head, returns: int) -> Line:
+        number = self._next_number()
+        message = text[head[-1] :]
+        line = _Draft(number, text, message, head, self._records.record_of(number, head, message, returns))
+        line.__class__ = Line  # type: ignore[assignment]
+        return line  # type: ignore[return-value]
+
+    def _json(self, record: JsonRecord, dropped: int) -> list[Line]:
+        *before, last = record.lines
+        lines: list[Line] = []
+        for message in (*before, with_dropped(last, dropped)):
+            number = self._next_number()
+            begun = lines[0].number if lines else self._records.begin(number, record.head)
+            shown = masked(record.shown + message)
+            lines.append(_made(number, shown, shown[len(record.shown) :], record.head, begun))
+        return lines
+
+    def _next_number(self) -> int:
+        if self._number <= self._given:
+            self._number = self._given + 1
+        self._given = self._number
+        return self._number

@@ -1,63 +1,96 @@
-"""Reads a server's log as it grows: lines, phases, findings and facts."""
+"""Reads a server's log as it grows: lines, phases, findings, facts, and the engine's periodic lines."""
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import replace
-from typing import Any
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
+from sparktui.bootlog.asked import compare_argv
+from sparktui.bootlog.context import Context
+from sparktui.bootlog.derived import derived
+from sparktui.bootlog.expect import Expectations
 from sparktui.bootlog.facts import read_facts
+from sparktui.bootlog.failure import explanation, find_failure, root_cause
+from sparktui.bootlog.findings import FindingLog
+from sparktui.bootlog.graphsteps import GraphTable
 from sparktui.bootlog.lines import Line, LineSplitter
+from sparktui.bootlog.overhead import OverheadWatch
 from sparktui.bootlog.phases import PhaseTracker
-from sparktui.bootlog.rules import Matcher, Rule, shipped_rules
-from sparktui.schema.live import BootPhase, Finding
+from sparktui.bootlog.rules import Rule, shipped_rules
+from sparktui.bootlog.stats import read_stats
+from sparktui.schema.bootlog import EngineStats, SpecStats
+from sparktui.schema.live import BootPhase, Expectation, Finding, GraphSteps, Silence
 
-_JIT = "kernel JIT compilation during inference"
-_CPU_SIGNS = ("device_config=cpu", "CPU KV cache size:", "CPU_ATTN")
-_DEVICE = "device_config="
-_MOST_PER_RULE = 100  # a server that fails for days must not fill the memory
+KEPT = 10_000  # lines for the search of a failure's cause
+_STATS_KEPT = 100
+_JIT = "JIT compilation during inference: "
+
+
+class Clock(Protocol):
+    """Seconds since the log's first time stamp, for logs read from disk."""
+
+    def read(self, line: Line) -> float: ...
 
 
 class BootReader:
     """One server start's log. ``t0`` is when the server started, on the clock of the ``t`` given to ``feed``.
 
-    With ``t0=None`` it is the first ``t``. Phases are in seconds since ``t0``. Findings go on while the
-    server serves; facts are of the boot and settle when it is ready, because later lines may quote users.
+    With ``t0=None`` it is the first ``t``; with a ``clock`` every ``t`` comes from the lines instead. Phases
+    are in seconds since ``t0``. Findings go on while the server serves; facts are of the boot and settle when
+    it is ready, because later lines may quote users. ``expect``: texts that the log should hold; ``argv``:
+    the command line that was started; ``gpu``: the GPU's name; ``speculating``: whether it should, if known.
     """
 
-    def __init__(self, t0: float | None = None, rules: tuple[Rule, ...] | None = None) -> None:
+    def __init__(
+        self,
+        t0: float | None = None,
+        rules: tuple[Rule, ...] | None = None,
+        *,
+        clock: Clock | None = None,
+        expect: Sequence[str] = (),
+        argv: Sequence[str] | None = None,
+        gpu: str = "",
+        speculating: bool | None = None,
+    ) -> None:
         self._t0 = t0
-        self._matcher = Matcher(shipped_rules() if rules is None else rules)
+        self._clock = clock
+        self._argv = tuple(argv or ())
         self._splitter = LineSplitter()
         self._tracker = PhaseTracker()
-        self._findings: list[Finding] = []
-        self._seen: set[tuple[str, str]] = set()
-        self._counts: Counter[str] = Counter()
-        self._unless_cpu: set[str] = set()  # ids whose severity depends on the device
-        self._reported: set[int] = set()  # indices into _findings
-        self._cpu: bool | None = None
+        self._context = Context(gpu, speculating)
+        self._rules = shipped_rules() if rules is None else rules
+        self._log = FindingLog(self._rules)
         self._facts: dict[str, Any] = {}
+        self._expectations = Expectations(expect)
+        self._graphs = GraphTable()
+        self._overhead = OverheadWatch()
+        self._stats: deque[EngineStats | SpecStats] = deque(maxlen=_STATS_KEPT)
+        self._kept: deque[Line] = deque(maxlen=KEPT)
+        self._ended = False
         self.jit_lines = 0
 
-    def feed(self, data: bytes, t: float) -> list[Line]:
+    def feed(self, data: bytes, t: float = 0.0) -> list[Line]:
         """The lines that ``data`` completes, after reading them."""
         lines = self._splitter.feed(data)
         self._read(lines, t)
         bar = self._splitter.partial_line
-        if bar is not None:
+        if bar is not None and self._clock is None:
             self._tracker.feed(bar, self._since(t))
         return lines
 
-    def flush(self, t: float) -> list[Line]:
+    def flush(self, t: float = 0.0) -> list[Line]:
         """The log has ended: its unfinished last line, after reading it."""
         lines = self._splitter.flush()
         self._read(lines, t)
-        self._cpu = bool(self._cpu)
+        self._ended = True
+        self._settle()
         return lines
 
     def mark_ready(self, t: float) -> None:
         """The caller knows that the server answers."""
         self._tracker.ready(self._since(t))
+        self._settle()
 
     @property
     def ready(self) -> bool:
@@ -66,6 +99,11 @@ class BootReader:
     @property
     def phases(self) -> tuple[BootPhase, ...]:
         return self._tracker.phases
+
+    def silence(self, t: float, before: Mapping[str, float]) -> Silence | None:
+        """That the boot has printed nothing for a while, and why that may be; ``before``: the longest silence
+        of each phase in earlier boots, in seconds."""
+        return None if self._ended else self._tracker.silence(self._since(t), before)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -78,25 +116,46 @@ class BootReader:
         return self._splitter.partial
 
     @property
+    def expected(self) -> tuple[Expectation, ...]:
+        """The expected texts: unmet once the boot has ended without them."""
+        return self._expectations.state(self._is_settled)
+
+    @property
+    def graph_steps(self) -> GraphSteps | None:
+        """Engine steps by graph mode, of the newest table."""
+        return self._graphs.steps
+
+    def take_stats(self) -> tuple[EngineStats | SpecStats, ...]:
+        """The periodic lines since the last call."""
+        taken = tuple(self._stats)
+        self._stats.clear()
+        return taken
+
+    @property
+    def root_cause(self) -> str | None:
+        """The first real error among the last lines."""
+        return root_cause(tuple(self._kept))
+
+    @property
+    def remedy(self) -> str:
+        """What the rule of the root cause advises; empty when there is none."""
+        failure = find_failure(tuple(self._kept))
+        finding = explanation(failure, self._rules) if failure else None
+        return finding.remedy if finding else ""
+
+    @property
     def findings(self) -> tuple[Finding, ...]:
-        """In the log's order; a message that repeats is there once, a rule at most a hundred times."""
-        return tuple(self._weighed(finding) for finding in self._findings)
+        """Each thing once, in the order in which it was said."""
+        return self._log.all(self._context)
 
     def new_findings(self) -> tuple[Finding, ...]:
-        """Those not returned before. One that weighs less on a CPU waits until the log names the device."""
-        known = self._cpu is not None or self.ready
-        fresh = [
-            index
-            for index, finding in enumerate(self._findings)
-            if index not in self._reported and (known or finding.id not in self._unless_cpu)
-        ]
-        self._reported.update(fresh)
-        return tuple(self._weighed(self._findings[index]) for index in fresh)
+        """Those not returned before. One whose severity depends on what isn't known yet waits for the boot's
+        end."""
+        return self._log.new(self._context, self._is_settled)
 
-    def _weighed(self, finding: Finding) -> Finding:
-        if self._cpu and finding.id in self._unless_cpu:
-            return replace(finding, severity="note")
-        return finding
+    @property
+    def _is_settled(self) -> bool:
+        return self.ready or self._ended
 
     def _since(self, t: float) -> float:
         if self._t0 is None:
@@ -105,28 +164,39 @@ class BootReader:
 
     def _read(self, lines: list[Line], t: float) -> None:
         since = self._since(t)
+        self._kept.extend(lines)
         for line in lines:
-            if not self.ready:
-                self._read_device(line.message)
-                read_facts(line, self._facts)
-            self._tracker.feed(line, since)
-            if _JIT in line.message:
-                self.jit_lines += 1
-            self._explain(line)
+            if self._clock is not None:
+                since = self._clock.read(line)
+            if not self._tracker.is_ready:
+                self._read_boot(line, since)
+            else:
+                self._tracker.feed(line, since)
+            self._log.read(line)
+            self._graphs.read(line)
+            self._read_running(line, since)
 
-    def _read_device(self, message: str) -> None:
-        if self._cpu is None and any(sign in message for sign in _CPU_SIGNS):
-            self._cpu = True
-        elif self._cpu is None and _DEVICE in message:
-            self._cpu = False
+    def _read_boot(self, line: Line, since: float) -> None:
+        read_facts(line, self._facts)
+        self._context.read(line)
+        self._expectations.read(line)
+        self._tracker.feed(line, since)
+        if self._tracker.is_ready:
+            self._settle()
 
-    def _explain(self, line: Line) -> None:
-        for rule, finding in self._matcher.match(line):
-            key = (finding.id, finding.text)
-            if key in self._seen or self._counts[rule.id] >= _MOST_PER_RULE:
-                continue
-            self._seen.add(key)
-            self._counts[rule.id] += 1
-            self._findings.append(finding)
-            if rule.unless_cpu:
-                self._unless_cpu.add(rule.id)
+    def _read_running(self, line: Line, since: float) -> None:
+        if _JIT in line.message:
+            self.jit_lines += 1
+        stats = read_stats(line)
+        if stats is None:
+            return
+        self._stats.append(stats)
+        finding = self._overhead.read(stats, since) if isinstance(stats, SpecStats) else None
+        if finding is not None:
+            self._log.add(finding)
+
+    def _settle(self) -> None:
+        """The boot has ended, one way or the other: what only the whole of it tells."""
+        self._context.learn(self._facts)
+        for finding in (*derived(self._facts, self._context, True), *compare_argv(self._argv, self._facts)):
+            self._log.add(finding)

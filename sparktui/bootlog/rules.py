@@ -1,33 +1,73 @@
-"""The rules that explain log lines: data in ``rules.yaml``, loaded strictly, compiled once.
+"""The rules that explain log lines: data in ``rules/*.yaml``, read strictly, compiled once.
 
-A rule is a mapping of ``id``, ``needs`` (a literal, or several, one of which every match contains: the cheap
-test that runs first), ``pattern`` (a regular expression searched in the line's message), ``severity``,
-``meaning`` and optionally ``cost``, ``remedy``, ``flag`` and ``unless_cpu`` (a note when the engine runs on a
-CPU).
+A file is a mapping from a rule's id to its keys:
+
+``needs``     a literal, or several, one of which every match contains: the cheap test that runs first
+``pattern``   a regular expression, searched in the line's message
+``severity``  one of the six words of the schema
+``meaning``   what the line says, for somebody who doesn't know vLLM
+``cost``      what it costs; ``source``: who measured that, and whether one report or several say so
+``remedy``    what to do; ``flag``: the flag or variable to turn
+``weighs``    other severities, by situation: the first one that holds counts. The words are those of
+              ``context.SITUATIONS``, and ``with cause``: a finding that this one follows from stands. Where a
+              situation is not known, the plain severity counts
+``follows``   ids of findings that this one follows from, when they stood before
+``versions``  releases of vLLM with the text: ``0.17.1+``, ``0.13.0-0.27.1``. Not every release was
+              read, so a rule fires outside its range, too; the finding's source then says so
+``each``      true: every other text is a finding of its own. Otherwise repeats are counted, whatever they
+              name
+
+Meaning, cost and remedy may name groups of the pattern, ``{blocks}``; a sentence whose group stayed empty is
+left out. From groups ``free`` and ``total`` comes ``{utilization}``, the largest share that fits.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
-from typing import Any, get_args
+from pathlib import Path
+from typing import Any, cast, get_args
 
-import yaml
+import platformdirs
 
+from sparktui.bootlog.context import SITUATIONS
 from sparktui.bootlog.lines import Line
 from sparktui.schema.live import Finding, Severity
+from sparktui.yamlfile.kinds import Key, boolean, choice, expected, mapping, read_keys, text
+from sparktui.yamlfile.problems import FileError, Problem, Report, did_you_mean
+from sparktui.yamlfile.source import MAX_BYTES, Node, Scalar, Seq, parse
 
-_REQUIRED = ("id", "needs", "pattern", "severity", "meaning")
-_TEXTS = ("id", "pattern", "severity", "meaning", "cost", "remedy", "flag")
+WITH_CAUSE = "with cause"
 _TEXT_LIMIT = 2000  # characters of a line kept in a finding
-_KEYS = {*_REQUIRED, *_TEXTS, "unless_cpu"}
+_SEVERITIES = get_args(Severity)
+_ID = re.compile(r"[a-z0-9][a-z0-9-]*")
+_VERSIONS = re.compile(r"(\d+\.\d+(?:\.\d+)?)(?:\+|-(\d+\.\d+(?:\.\d+)?))")
+_PLACE = re.compile(r"\{(\w+)\}")
+_SENTENCE = re.compile(r"(?<=[.;]) ")
+
+Version = tuple[int, ...]
 
 
-class RuleError(ValueError):
-    """A rules file that can't be used: names the file and the line."""
+class RuleError(FileError):
+    """Rules that can't be used: a line ``file:line: problem`` for each problem."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Releases of vLLM, both included; ``last`` None: up to the newest that was read."""
+
+    first: Version
+    last: Version | None = None
+
+    def __contains__(self, version: Version) -> bool:
+        return self.first <= version and (self.last is None or version <= self.last)
+
+    def __str__(self) -> str:
+        first = ".".join(map(str, self.first))
+        return f"from {first} on" if self.last is None else f"from {first} to {'.'.join(map(str, self.last))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,104 +78,166 @@ class Rule:
     severity: Severity
     meaning: str
     cost: str = ""
+    source: str = ""
     remedy: str = ""
     flag: str = ""
-    unless_cpu: bool = False
+    weighs: tuple[tuple[str, Severity], ...] = ()
+    follows: tuple[str, ...] = ()
+    versions: Range | None = None
+    each: bool = False
 
     def finding(self, line: Line) -> Finding | None:
         """What this rule says about ``line``, or None when its pattern doesn't match."""
-        if self.pattern.search(line.message) is None:
+        found = self.pattern.search(line.message)
+        if found is None:
             return None
-        text = line.message[:_TEXT_LIMIT]
+        values = _values(found)
         return Finding(
-            self.id, self.severity, line.number, text, self.meaning, self.cost, self.remedy, self.flag
+            id=self.id,
+            severity=self.severity,
+            line=line.number,
+            text=line.message[:_TEXT_LIMIT],
+            meaning=_filled(self.meaning, values),
+            cost=_filled(self.cost, values),
+            remedy=_filled(self.remedy, values),
+            flag=self.flag,
+            source=self.source,
         )
 
 
-class Matcher:
-    """Rules made ready for many lines: literals are looked for first, because most lines hold none."""
+def release(version: str) -> Version:
+    """The numbers of a version, for comparisons: ``0.23.1rc1.dev1302`` is (0, 23, 1)."""
+    found = re.match(r"v?(\d+)\.(\d+)(?:\.(\d+))?", version)
+    return tuple(int(part or 0) for part in found.groups()) if found else ()
 
-    def __init__(self, rules: Iterable[Rule]) -> None:
-        self._by_literal = tuple((literal, rule) for rule in rules for literal in rule.needs)
 
-    def match(self, line: Line) -> list[tuple[Rule, Finding]]:
-        """The rules that match ``line``, with what they say."""
-        message = line.message
-        found: list[tuple[Rule, Finding]] = []
-        for rule in [rule for literal, rule in self._by_literal if literal in message]:
-            finding = rule.finding(line)
-            if finding is not None and all(rule is not other for other, _ in found):
-                found.append((rule, finding))
-        return found
+def _values(found: re.Match[str]) -> dict[str, str]:
+    values = {name: value for name, value in found.groupdict().items() if value}
+    if "free" in values and float(values.get("total", 0)) > 0:
+        share = int(float(values["free"]) / float(values["total"]) * 100) / 100
+        values["utilization"] = f"{share:.2f}"
+    return values
+
+
+def _filled(words: str, values: Mapping[str, str]) -> str:
+    """``words`` with its groups; sentences that name an empty one are left out."""
+    if "{" not in words:
+        return words
+    sentences = [s for s in _SENTENCE.split(words) if all(name in values for name in _PLACE.findall(s))]
+    return _PLACE.sub(lambda place: values[place[1]], " ".join(sentences))
 
 
 @lru_cache(maxsize=1)
 def shipped_rules() -> tuple[Rule, ...]:
-    """The rules of this package."""
-    path = resources.files("sparktui.bootlog").joinpath("rules.yaml")
-    return load_rules(path.read_text(encoding="utf-8"), "rules.yaml")
+    """The rules of this package, in the order of files and ids."""
+    folder = resources.files("sparktui.bootlog").joinpath("rules")
+    rules: dict[str, Rule] = {}
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+        if file.name.endswith(".yaml"):
+            _add(rules, load_rules(file.read_bytes(), file.name), file.name)
+    return tuple(rules.values())
 
 
-def load_rules(text: str, name: str) -> tuple[Rule, ...]:
-    """Rules of a YAML text; ``name`` is the file's, for messages. Raises RuleError on anything unexpected."""
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.YAMLError as exc:
-        raise RuleError(f"{name}: not YAML: {exc}") from None
-    if not isinstance(root, yaml.SequenceNode):
-        raise RuleError(f"{name}:1: expected a list of rules")
+def rules_folder() -> Path:
+    """Where a user's own rules are."""
+    return platformdirs.user_config_path("sparktui") / "rules"
+
+
+def load_user_rules(folder: Path) -> tuple[Rule, ...]:
+    """The shipped rules with those of ``folder``'s ``*.yaml`` files; the same id takes a shipped one's place.
+
+    A folder that doesn't exist has none. Raises RuleError, also for a file that can't be read.
+    """
+    mine: dict[str, Rule] = {}
+    for path in sorted(folder.glob("*.yaml")):
+        try:
+            with path.open("rb") as file:
+                data = file.read(MAX_BYTES + 1)
+        except OSError as exc:
+            raise RuleError([Problem(str(path), 0, 0, exc.strerror or "can't be read")]) from None
+        _add(mine, load_rules(data, str(path)), str(path))
+    return tuple(({rule.id: rule for rule in shipped_rules()} | mine).values())
+
+
+def load_rules(data: bytes | str, name: str) -> tuple[Rule, ...]:
+    """Rules of a YAML file; ``name`` is the file's, for messages. Raises RuleError with every problem."""
+    report = Report(name, RuleError)
+    tree = parse(data.encode() if isinstance(data, str) else data, report)
     rules: list[Rule] = []
-    seen: set[str] = set()
-    for node in root.value:
-        where = f"{name}:{node.start_mark.line + 1}"
-        rule = _rule(_mapping(node, name), where)
-        if rule.id in seen:
-            raise RuleError(f"{where}: rule {rule.id!r} is there twice")
-        seen.add(rule.id)
-        rules.append(rule)
+    for key, node in tree.entries if tree else ():
+        if not _ID.fullmatch(key.text):
+            report.add(key, f"{key.text!r} is no id: small letters, digits and dashes")
+        before = len(report.problems)
+        values = read_keys(mapping(node, key.text, report), _KEYS, key.text, report)
+        if len(report.problems) == before:
+            _check_places(key.text, node, values, report)
+            rules.append(Rule(id=key.text, **values))
+    report.raise_if_any()
     return tuple(rules)
 
 
-def _mapping(node: yaml.Node, name: str) -> dict[str, Any]:
-    """A rule's keys and plain values; unknown and repeated keys are errors at their own line."""
-    if not isinstance(node, yaml.MappingNode):
-        raise RuleError(f"{name}:{node.start_mark.line + 1}: a rule is a mapping")
-    values: dict[str, Any] = {}
-    for key_node, value_node in node.value:
-        where, key = f"{name}:{key_node.start_mark.line + 1}", key_node.value
-        if key not in _KEYS:
-            raise RuleError(f"{where}: unknown key {key!r}")
-        if key in values:
-            raise RuleError(f"{where}: key {key!r} is there twice")
-        values[key] = _value(key, value_node, where)
-    return values
+def _add(rules: dict[str, Rule], more: Iterable[Rule], name: str) -> None:
+    for rule in more:
+        if rule.id in rules:
+            raise RuleError([Problem(name, 0, 0, f"rule {rule.id!r} is in another file, too")])
+        rules[rule.id] = rule
 
 
-def _value(key: str, node: yaml.Node, where: str) -> Any:
-    if key == "unless_cpu":
-        if node.tag != "tag:yaml.org,2002:bool":
-            raise RuleError(f"{where}: unless_cpu is true or false")
-        return node.value.lower() in ("true", "yes", "on")
-    items = node.value if key == "needs" and isinstance(node, yaml.SequenceNode) else [node]
-    texts = tuple(item.value for item in items if isinstance(item, yaml.ScalarNode) and item.value)
-    if len(texts) != len(items) or not texts:
-        raise RuleError(f"{where}: {key} is a text that isn't empty")
-    if key == "pattern":
-        return _compiled(texts[0], where)
-    if key == "severity" and texts[0] not in get_args(Severity):
-        raise RuleError(f"{where}: severity {texts[0]!r} is none of: {', '.join(get_args(Severity))}")
-    return texts if key == "needs" else texts[0]
+def _check_places(rule: str, node: Node, values: Mapping[str, Any], report: Report) -> None:
+    groups = set(values["pattern"].groupindex)
+    if {"free", "total"} <= groups:
+        groups.add("utilization")
+    for key in ("meaning", "cost", "remedy"):
+        for name in _PLACE.findall(values.get(key, "")):
+            if name not in groups:
+                report.add(node, f"{rule}.{key}: the pattern has no group {name!r}")
 
 
-def _compiled(pattern: str, where: str) -> re.Pattern[str]:
+def _texts(node: Node, label: str, report: Report) -> tuple[str, ...]:
+    """One text, or a list of them."""
+    if isinstance(node, Seq) and node.items:
+        return tuple(text(item, f"{label}[{at}]", report) for at, item in enumerate(node.items))
+    return (text(node, label, report),)
+
+
+def _pattern(node: Node, label: str, report: Report) -> re.Pattern[str]:
     try:
-        return re.compile(pattern)
+        return re.compile(text(node, label, report))
     except re.error as exc:
-        raise RuleError(f"{where}: pattern is no regular expression: {exc}") from None
+        report.add(node, f"{label}: no regular expression: {exc}")
+        return re.compile("")
 
 
-def _rule(values: dict[str, Any], where: str) -> Rule:
-    missing = [key for key in _REQUIRED if key not in values]
-    if missing:
-        raise RuleError(f"{where}: rule without {', '.join(missing)}")
-    return Rule(**values)
+def _versions(node: Node, label: str, report: Report) -> Range:
+    found = _VERSIONS.fullmatch(node.text) if isinstance(node, Scalar) else None
+    if found is None:
+        expected("releases such as 0.17.1+ or 0.13.0-0.27.1", node, label, report)
+        return Range(())
+    return Range(release(found[1]), release(found[2]) if found[2] else None)
+
+
+def _weighs(node: Node, label: str, report: Report) -> tuple[tuple[str, Severity], ...]:
+    known = (*SITUATIONS, WITH_CAUSE)
+    pairs: list[tuple[str, Severity]] = []
+    for key, value in mapping(node, label, report).entries:
+        if key.text not in known:
+            hint = did_you_mean(key.text, known) or f"; known: {', '.join(known)}"
+            report.add(key, f"{label}: unknown situation {key.text!r}{hint}")
+        pairs.append((key.text, cast(Severity, choice(*_SEVERITIES)(value, f"{label}.{key.text}", report))))
+    return tuple(pairs)
+
+
+_KEYS: Mapping[str, Key] = {
+    "needs": Key(_texts, required=True),
+    "pattern": Key(_pattern, required=True),
+    "severity": Key(choice(*_SEVERITIES), required=True),
+    "meaning": Key(text, required=True),
+    "cost": Key(text),
+    "source": Key(text),
+    "remedy": Key(text),
+    "flag": Key(text),
+    "weighs": Key(_weighs),
+    "follows": Key(_texts),
+    "versions": Key(_versions),
+    "each": Key(boolean),
+}

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import unicodedata
+from dataclasses import FrozenInstanceError, astuple
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparktui.bootlog.lines import LINE_LIMIT, Line, LineSplitter
-from tests.bootlog.logs import log_bytes, log_lines
+from tests.bootlog.logs import LOGS, log_bytes, log_lines
 
+NAMES = sorted(str(path.relative_to(LOGS)) for path in LOGS.glob("*/*.log"))
+STAMP = b"2026-11-30T18:17:11.123456789Z "
+CUT = 16 * 1024
 PIECES = st.sampled_from(
     [
         b"\n",
@@ -29,7 +33,26 @@ PIECES = st.sampled_from(
         b"\x00\x9b\x85",
     ]
 )
+CARRIED = st.sampled_from(
+    [
+        b"Traceback (most recent call last):\n  x\n",
+        b"ValueError: x",
+        b'{"levelname": "INFO", "process": 1, "message": "a\\nb',
+        b'"}\n',
+        b'{"log":"half","stream":"stdout"}\n',
+        b'{"log":"\\rwhole\\n","stream":"stdout","time":"x"}\n',
+        STAMP + b"stderr P half ",
+        STAMP + b"stderr F whole",
+        STAMP,
+        b"vllm-1  | ",
+        b"Nov 30 18:17:11 spark vllm[123]: ",
+        b"x" * CUT,
+        b"x" * (CUT - 8),
+    ]
+)
 STREAM = st.lists(PIECES | st.binary(max_size=8), max_size=30).map(b"".join)
+MIXED = st.lists(PIECES | CARRIED, max_size=30).map(b"".join)
+CUTS = st.lists(st.integers(0, 200) | st.integers(0, 6 * CUT), max_size=12)
 
 
 def split(data: bytes, cuts: list[int] | None = None) -> list[Line]:
@@ -45,9 +68,19 @@ def one(data: bytes) -> Line:
     return line
 
 
-@given(STREAM, st.lists(st.integers(0, 200), max_size=12))
+@given(STREAM | MIXED, CUTS)
 def test_chunks_change_nothing(data: bytes, cuts: list[int]) -> None:
     assert split(data, cuts) == split(data)
+
+
+@given(MIXED)
+def test_numbers_grow_and_records_begin_where_they_say(data: bytes) -> None:
+    lines = split(data)
+    numbers = [line.number for line in lines]
+    assert numbers == sorted(set(numbers))
+    assert {line.record for line in lines} <= set(numbers)
+    assert all(line.record <= line.number for line in lines)
+    assert not any(unicodedata.category(char) == "Cc" for x in lines for char in x.text.replace("\t", ""))
 
 
 @given(STREAM)
@@ -66,6 +99,21 @@ def test_recorded_log_in_chunks(size: int) -> None:
     assert split(data, list(range(0, len(data), size))) == log_lines("0.32.0-cpu/boot_ngram_tty.log")
 
 
+@pytest.mark.parametrize("name", NAMES)
+@given(cuts=st.lists(st.integers(0, 90_000), max_size=40))
+@settings(max_examples=5, deadline=None)
+def test_every_recorded_log_in_chunks(name: str, cuts: list[int]) -> None:
+    assert split(log_bytes(name), cuts) == log_lines(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_read_quickly_reads_the_same_slowly(name: str) -> None:
+    """A line that comes in two chunks takes the long way."""
+    for line in log_bytes(name).splitlines(keepends=True):
+        if len(line) > 1:
+            assert split(line, [1]) == split(line)
+
+
 def test_old_grammar_prefixes_every_line() -> None:
     line = one(b"(EngineCore_DP0 pid=12) WARNING 01-02 03:04:05 [gpu/model_runner.py:9] a: b\r\n")
     assert (line.process, line.pid, line.level, line.time) == (
@@ -82,30 +130,6 @@ def test_old_grammar_prefixes_every_line() -> None:
 def test_new_grammar_leaves_other_lines_bare() -> None:
     line = one(b"Traceback (most recent call last):\n")
     assert (line.process, line.level, line.message) == (None, None, "Traceback (most recent call last):")
-
-
-def test_innermost_of_nested_prefixes() -> None:
-    line = one(
-        b"(RayWorkerWrapper pid=5, ip=10.0.0.1) (EngineCore pid=6) INFO 01-02 03:04:05 [core.py:1] x\n"
-    )
-    assert (line.process, line.pid, line.level, line.message) == ("EngineCore", 6, "INFO", "x")
-    assert one(b"(VllmWorker rank=0 pid=8) x\n").pid == 8
-    assert one(b"(see above) x\n").process is None
-
-
-def test_uvicorn_level_with_and_without_prefix() -> None:
-    for data in (
-        b"INFO:     Application startup complete.\n",
-        b"(APIServer pid=1) INFO:     Application startup complete.\n",
-    ):
-        line = one(data)
-        assert (line.level, line.message) == ("INFO", "Application startup complete.")
-
-
-def test_half_stripped_colours_after_the_prefix() -> None:
-    line = one(b"[0;36m(EngineCore pid=7)[0;0m INFO 11-30 17:40:00 [core.py:1] x [1] done\n")
-    assert (line.process, line.level, line.message) == ("EngineCore", "INFO", "x [1] done")
-    assert one(b"(EngineCore pid=7) [0;0mINFO 11-30 17:40:00 [core.py:1] x\n").level == "INFO"
 
 
 def test_a_terminal_log_reads_like_a_piped_one() -> None:
@@ -173,3 +197,51 @@ def test_flush_gives_the_unfinished_line_once() -> None:
     assert splitter.feed(b"a\nb") == [Line(1, "a", message="a")]
     assert splitter.flush() == [Line(2, "b", message="b")]
     assert splitter.flush() == []
+
+
+def head(message: str) -> bytes:
+    return b"(EngineCore pid=7) INFO 11-30 17:40:00 [core.py:1] " + message.encode()
+
+
+def test_a_line_of_16_kib_goes_on_where_no_head_is() -> None:
+    message = "".join(f"{n} " for n in range(9000))
+    data = head(message)
+    pieces = [data[at : at + CUT] for at in range(0, len(data), CUT)]
+    assert len(pieces) == 3
+    lines = split(b"\n".join([*pieces, head("next"), b""]))
+    assert [(line.number, line.message) for line in lines] == [(3, message), (4, "next")]
+
+
+def test_a_line_of_16_kib_may_be_whole() -> None:
+    exact = head("")
+    exact += b"x" * (CUT - len(exact))
+    for following in (
+        head("next"),
+        b"INFO:     up",
+        b'{"levelname": "INFO", "message": "x"}',
+        STAMP + b"x",
+        b"",
+    ):
+        lines = split(exact + b"\n" + following + b"\n")
+        assert [line.number for line in lines] == [1, 2]
+        assert len(lines[0].text) == CUT
+    assert [len(line.text) for line in split(exact + b"x\nbare\n")] == [CUT + 1, 4]
+    splitter = LineSplitter()
+    assert splitter.feed(exact + b"\n") == []
+    assert [(line.number, len(line.text)) for line in splitter.flush()] == [(1, CUT)]
+
+
+def test_pieces_that_never_end_are_cut() -> None:
+    splitter = LineSplitter()
+    for _ in range(100):
+        assert splitter.feed(b"x" * CUT + b"\n") == []
+    (line,) = splitter.flush()
+    assert line.text.endswith(f"x … [{100 * CUT - LINE_LIMIT} bytes dropped]")
+
+
+def test_a_line_cannot_be_changed() -> None:
+    line = one(head("x"))
+    with pytest.raises(FrozenInstanceError):
+        line.message = "y"  # type: ignore[misc]
+    assert (line, hash(line)) == (Line(*astuple(line)), hash(Line(*astuple(line))))
+    assert Line(7, "x").record == 7

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from sparktui.bootlog.reader import BootReader
+from sparktui.schema.bootlog import EngineStats
 from tests.bootlog.logs import log_bytes, read_log
 
 ABOVE_NOTE = {"boot fails", "wrong results possible", "costs speed", "costs memory"}
@@ -13,6 +14,12 @@ EAGER = (
 JIT = (
     b"(EngineCore pid=2) WARNING 11-30 18:17:18 [jit_monitor.py:1] "
     b"Triton kernel JIT compilation during inference: k%d.\n"
+)
+STATS = (
+    b"(APIServer pid=1) INFO 05-08 16:26:39 [loggers.py:271] Engine 000: "
+    b"Avg prompt throughput: 5.0 tokens/s, Avg generation throughput: 124.5 tokens/s, "
+    b"Running: 1 reqs, Waiting: 0 reqs, GPU KV cache usage: 7.4%, "
+    b"Prefix cache hit rate: 0.0%\n"
 )
 READY = b"INFO:     Application startup complete.\n"
 
@@ -51,7 +58,7 @@ def test_healthy_boots_have_only_notes(log: str) -> None:
 
 
 def test_what_is_true_of_cpu_speculation() -> None:
-    assert serious("0.32.0-cpu/boot_draft_pipe.log") == {"spec-slots": 17, "cpu-spec-omp": 38}
+    assert serious("0.32.0-cpu/boot_draft_pipe.log") == {"cpu-spec-omp": 38}
 
 
 @pytest.mark.parametrize(
@@ -109,18 +116,53 @@ def test_findings_go_on_and_repeats_collapse() -> None:
     reader.feed(READY, 1.0)
     reader.feed(JIT % 1 + JIT % 2 + JIT.replace(b"18:17:18", b"18:17:19") % 1, 2.0)
     assert reader.jit_lines == 3
-    assert [(f.id, f.line) for f in reader.findings] == [("jit-hit", 2), ("jit-hit", 3)]
-    assert len(reader.new_findings()) == 2
+    assert [(f.id, f.line, f.count) for f in reader.findings] == [("jit-hit", 2, 3)]
+    assert len(reader.new_findings()) == 1
     assert reader.new_findings() == ()
 
 
 def test_findings_are_bounded_for_each_rule() -> None:
     reader = BootReader(0.0)
-    reader.feed(b"".join(JIT % number for number in range(2000)), 1.0)
+    unknown = b"Unknown vLLM environment variable detected: VLLM_X%d\n"
+    reader.feed(b"".join(unknown % number for number in range(2000)), 1.0)
     reader.feed(b"EngineCore encountered a fatal error.\n", 2.0)
-    assert reader.jit_lines == 2000
     assert len(reader.findings) == 101
     assert reader.findings[-1].id == "core-fatal"
+
+
+def test_every_kind_of_kernel_that_compiles_counts() -> None:
+    reader = BootReader(0.0)
+    for number in range(2000):
+        reader.feed(JIT % number, 1.0)
+    reader.feed(JIT.replace(b"Triton kernel", b"CuTeDSL") % 1, 2.0)
+    assert reader.jit_lines == 2001
+
+
+def test_what_was_asked_for_and_not_taken_is_told_when_it_serves() -> None:
+    asked = ["vllm", "serve", "m", "--max-num-seqs", "64", "--attention-backend", "TRITON_ATTN"]
+    taken = b"INFO 11-30 17:40:01 [a.py:1] non-default args: {'model': 'm', 'max_num_seqs': 32}\n"
+    reader = BootReader(0.0, argv=asked)
+    reader.feed(taken, 1.0)
+    assert reader.findings == ()
+    reader.feed(READY, 2.0)
+    found = {f.flag: (f.severity, f.line) for f in reader.new_findings()}
+    assert found == {"--max-num-seqs": ("note", 0), "--attention-backend": ("costs speed", 0)}
+
+
+def test_stats_are_handed_over_once() -> None:
+    reader = BootReader(0.0)
+    reader.feed(READY + STATS, 1.0)
+    (stats,) = reader.take_stats()
+    assert stats == EngineStats(5.0, 124.5, 1, 0, kv_usage=0.074, prefix_hit_rate=0.0, engine="0")
+    assert reader.take_stats() == ()
+
+
+def test_an_expected_line_counts_only_until_the_server_serves() -> None:
+    reader = BootReader(0.0, expect=("MARLIN", "TRITON"))
+    reader.feed(b"Using 'MARLIN' NvFp4 MoE backend\n", 1.0)
+    assert [(e.text, e.met, e.line) for e in reader.expected] == [("MARLIN", True, 1), ("TRITON", None, 0)]
+    reader.feed(READY + b"a user asked for TRITON\n", 2.0)
+    assert [(e.text, e.met) for e in reader.expected] == [("MARLIN", True), ("TRITON", False)]
 
 
 def test_facts_settle_when_ready() -> None:
@@ -131,8 +173,9 @@ def test_facts_settle_when_ready() -> None:
 
 def test_a_bar_shows_progress_before_its_newline() -> None:
     reader = BootReader(50.0)
+    reader.feed(b"GPU KV cache size: 1 tokens\n", 55.0)
     reader.feed(b"(EngineCore pid=2) \rCapturing CUDA graphs (FULL):  40%|####  | 4/10 [00:00<00:00]", 57.0)
-    assert [(p.name, p.start_s, p.progress) for p in reader.phases[1:]] == [("capture", 7.0, 0.4)]
+    assert [(p.name, p.start_s, p.progress) for p in reader.phases[2:]] == [("capture", 7.0, 0.4)]
     assert reader.partial.startswith("Capturing CUDA graphs (FULL):  40%")
 
 

@@ -46,7 +46,8 @@ def test_wheel_holds_data_and_license(wheel: Path) -> None:
     wanted = {
         "sparktui/shipped_profiles/demo.yaml",
         "sparktui/shipped_profiles/cpu-tiny.yaml",
-        "sparktui/bootlog/rules.yaml",
+        "sparktui/bootlog/rules/cudagraph.yaml",
+        "sparktui/bootlog/asked_flags.txt",
         "sparktui/load/corpus.txt",
         "sparktui/py.typed",
     }

@@ -1,0 +1,41 @@
+"""Secrets in log lines: vLLM up to 0.27 prints its arguments with the keys in clear, `set -x` everything."""
+
+from __future__ import annotations
+
+import re
+
+MASK = "•••"
+
+_SIGNS = (
+    "api_key",
+    "api-key",
+    "hf_token",
+    "hf-token",
+    "TOKEN=",
+    "KEY=",
+    "SECRET",
+    "PASSW",
+    "hf_",
+    "sk-",
+    "earer ",
+)
+_VALUE = r"""(?:\[[^\]]*\]|'[^']*'|"[^"]*"|[^\s,})]+)"""
+_ARGUMENT = re.compile(rf"""(["']?\b(?:api_key|hf_token)["']?[=:] ?)(?!None\b){_VALUE}""")
+_SECRETS = (
+    re.compile(
+        r"""(--(?:api|hf)[-_](?:key|token)(?:=| +))(?:'[^']*'|"[^"]*"|[^\s'"]+)(?: +(?!-)[^\s'"]+)*"""
+    ),
+    re.compile(rf"(\b[A-Z][A-Z0-9_]*(?:TOKEN|KEY|SECRET|PASSWORD|PASSWD)=){_VALUE}"),
+    re.compile(r"([Bb]earer )[\w.~+/=-]{8,}"),
+    re.compile(r"()\b(?:hf_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{16,})"),
+)
+
+
+def masked(text: str) -> str:
+    """``text`` with the values of keys and tokens hidden."""
+    if not any(sign in text for sign in _SIGNS):
+        return text
+    text = _ARGUMENT.sub(rf"\g<1>'{MASK}'", text)  # quoted: the line stays a printed value of Python
+    for secret in _SECRETS:
+        text = secret.sub(rf"\g<1>{MASK}", text)
+    return text

@@ -15,6 +15,7 @@ from sparktui.client.link import start_host
 from sparktui.client.runs import RunInfo, adopt_unhosted, listed
 from sparktui.commands.launch import Missing, Usage, checked, created, run_plan, watch_plan
 from sparktui.commands.past import past_text
+from sparktui.host.relaunch import Relaunch
 from sparktui.profile import decode, find, render
 from sparktui.profile.argv import launch_spec
 from sparktui.profile.decode import Entry
@@ -135,13 +136,21 @@ class AppBackend:
 
     def relaunch(self, run: RunDir) -> RunDir:
         try:
-            return _hosted(checked(run.plan()))
-        except (Missing, RunError) as exc:
+            plan = checked(run.plan())
+            _may_relaunch(plan)
+            return _hosted(plan)
+        except (Missing, Usage, RunError) as exc:
             raise CannotDo(str(exc)) from None
 
     def past(self, run: RunDir) -> str:
         try:
             return past_text(history.history_of(run.plan().profile))
+        except RunError as exc:
+            raise CannotDo(str(exc)) from None
+
+    def boot_phases(self, run: RunDir) -> dict[str, dict[str, float]]:
+        try:
+            return history.history_of(run.plan().profile).phase_s
         except RunError as exc:
             raise CannotDo(str(exc)) from None
 
@@ -153,6 +162,16 @@ class AppBackend:
         names = [plan.arms[arm].variant for arm in arms]
         known = history.history_of(plan.profile)
         return SheetFacts(history.expected_minutes(known, names, loads, plan.measure, 1))
+
+
+def _may_relaunch(plan: Plan) -> None:
+    """Raises CannotDo for a command line that has failed twice in the same way."""
+    spec = plan.arms[plan.first]
+    failed = history.history_of(plan.profile).failed.get(spec.variant, ())
+    same = (boot.cause for boot in failed if boot.argv == spec.argv)
+    blocked = Relaunch({spec.variant: same}).blocked(spec.variant)
+    if blocked is not None:
+        raise CannotDo(f"{blocked} When something else has changed, start it from the list.")
 
 
 def _run_card(info: RunInfo) -> Card:

@@ -9,6 +9,8 @@ import shutil
 from collections.abc import Sequence
 from typing import Literal
 
+from sparktui.bootlog.rules import Rule, RuleError, load_user_rules, rules_folder
+from sparktui.client.history import history_of
 from sparktui.client.link import attach
 from sparktui.profile.argv import launch_spec
 from sparktui.profile.argv import plan as make_plan
@@ -90,13 +92,25 @@ def _profile(target: str) -> tuple[Profile, tuple[str, ...]]:
     return load(find(name)), named
 
 
+def own_rules() -> tuple[Rule, ...]:
+    """The shipped rules for boot logs with the user's own. Raises Usage when these can't be used."""
+    try:
+        return load_user_rules(rules_folder())
+    except RuleError as exc:
+        raise Usage(str(exc)) from None
+
+
 def checked(plan: Plan) -> Plan:
-    """The plan, when each arm's program is there. Raises Missing."""
+    """The plan, when each arm's program is there and the user's rules can be read, with what earlier boots
+    have shown. Raises Missing, Usage."""
+    own_rules()
     for spec in plan.arms:
         program = spec.argv[0] if spec.argv else ""
         if program and shutil.which(program) is None:
             raise Missing(f"{program}: no such program (vllm_bin in {plan.profile_path})")
-    return plan
+    quiet = history_of(plan.profile).quiet_s
+    arms = (dataclasses.replace(spec, quiet_s=quiet.get(spec.variant, {})) for spec in plan.arms)
+    return dataclasses.replace(plan, arms=tuple(arms))
 
 
 EVERYTHING = Subscribe(events_from=0, log_from=None, snapshots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
@@ -12,7 +12,7 @@ from sparktui.rundir import RunDir, RunError, all_runs
 from sparktui.schema.codec import SchemaError, from_plain, loads
 from sparktui.schema.launch import MeasureSpec
 from sparktui.schema.live import BootPhase, Event
-from sparktui.schema.records import ArmReport, Cell, Report, RunRecord
+from sparktui.schema.records import Cell, Report, RunRecord
 from sparktui.schema.text import printable
 
 _MOST_RUNS = 200
@@ -37,15 +37,26 @@ class KnownCell:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedBoot:
+    """A boot that ended in an error. ``argv`` is empty where the run doesn't tell it."""
+
+    cause: str
+    argv: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ProfileHistory:
-    """``boot_s``: seconds of the last boots by variant, newest first, five at most. ``phase_s``: seconds by
-    phase of the last good boot, by variant. ``cells``: by variant and concurrency, newest first."""
+    """By variant, newest first. ``boot_s``: seconds of the last boots, five at most. ``phase_s``: seconds by
+    phase of the last good boot. ``quiet_s``: longest silence by phase of those five boots. ``failed``: boots
+    since the last good one, five at most. ``cells``: by variant and concurrency."""
 
     profile: str
     last_verdict: str | None = None  # headline of the newest report that has one
     verdict_at: float | None = None  # unix seconds
     boot_s: dict[str, tuple[float, ...]] = field(default_factory=dict)
     phase_s: dict[str, dict[str, float]] = field(default_factory=dict)
+    quiet_s: dict[str, dict[str, float]] = field(default_factory=dict)
+    failed: dict[str, tuple[FailedBoot, ...]] = field(default_factory=dict)
     cells: dict[tuple[str, int], KnownCell] = field(default_factory=dict)
 
 
@@ -54,7 +65,8 @@ class _Boot:
     variant: str
     t: float  # unix seconds
     seconds: float
-    phases: dict[str, float]
+    phases: tuple[BootPhase, ...] = ()
+    failure: FailedBoot | None = None
 
 
 @dataclass(slots=True)
@@ -134,33 +146,48 @@ def _report(run: RunDir) -> Report | None:
 
 
 def _boots(run: RunDir, report: Report | None) -> list[_Boot]:
-    """Boots that ended well. Events know each one, a report the first of each arm and its phases."""
+    """Events know each boot, a report the first good one of each arm and its phases."""
     arms = {arm.name: arm for arm in report.arms} if report else {}
     boots: list[_Boot] = []
     seen: set[str] = set()
     for boot in _told_boots(run):
-        phases = boot.phases
-        if boot.variant in arms and boot.variant not in seen:
-            phases = phases or _seconds(arms[boot.variant].phases)
-        seen.add(boot.variant)
-        boots.append(_Boot(boot.variant, boot.t, boot.seconds, phases))
-    if report is not None and not boots:
-        boots = [_reported(arm, arm.boot_s, report) for arm in report.arms if arm.boot_s is not None]
+        if boot.failure is None:
+            if boot.variant in arms and boot.variant not in seen:
+                boot = replace(boot, phases=boot.phases or arms[boot.variant].phases)
+            seen.add(boot.variant)
+        boots.append(boot)
+    if report is not None and not seen:
+        reported = (_Boot(arm.name, report.created, arm.boot_s or 0.0, arm.phases) for arm in report.arms
+                    if arm.boot_s is not None)  # fmt: skip
+        boots += reported
     return boots
 
 
-def _reported(arm: ArmReport, seconds: float, report: Report) -> _Boot:
-    return _Boot(arm.name, report.created, seconds, _seconds(arm.phases))
-
-
 def _told_boots(run: RunDir) -> Iterator[_Boot]:
-    """From events.jsonl. After an adoption "ready" counts the time that the server has run, not its boot."""
+    """From events.jsonl. After an adoption "ready" counts the time that the server has run, not its boot.
+
+    An error between a start and "ready" is that of a failed boot.
+    """
     adopted: set[str] = set()
+    starting: dict[str, tuple[str, ...]] = {}  # with their argv
     for event in _server_events(run):
         if begun := _BEGUN.fullmatch(event.text):
             (adopted.add if begun[2] == "adopted" else adopted.discard)(begun[1])
-        elif (boot := _boot(event)) and boot.variant not in adopted:
-            yield boot
+            if begun[2] == "started":
+                starting[begun[1]] = _argv(event.data.get("argv"))
+        elif boot := _boot(event):
+            starting.pop(boot.variant, None)
+            if boot.variant not in adopted:
+                yield boot
+        elif event.level == "error":
+            variant = next((name for name in starting if event.text.startswith(f"{name}: ")), None)
+            if variant is not None:
+                cause = event.text.removeprefix(f"{variant}: ")
+                yield _Boot(variant, event.t, 0.0, failure=FailedBoot(cause, starting.pop(variant)))
+
+
+def _argv(plain: Any) -> tuple[str, ...]:
+    return tuple(plain) if isinstance(plain, list) and all(isinstance(arg, str) for arg in plain) else ()
 
 
 def _server_events(run: RunDir) -> Iterator[Event]:
@@ -193,11 +220,11 @@ def _boot(event: Event) -> _Boot | None:
     return _Boot(variant, event.t, float(seconds), _phases(event.data.get("phases")))
 
 
-def _phases(plain: Any) -> dict[str, float]:
+def _phases(plain: Any) -> tuple[BootPhase, ...]:
     try:
-        return _seconds([from_plain(BootPhase, phase) for phase in plain or ()])
+        return tuple(from_plain(BootPhase, phase) for phase in plain or ())
     except (SchemaError, TypeError):
-        return {}
+        return ()
 
 
 def _seconds(phases: Sequence[BootPhase]) -> dict[str, float]:
@@ -205,15 +232,42 @@ def _seconds(phases: Sequence[BootPhase]) -> dict[str, float]:
     return {p.name: p.seconds for p in phases if p.seconds is not None and p.name != "ready"}
 
 
+def _silences(boots: Sequence[_Boot]) -> dict[str, float]:
+    """The longest by phase. A boot without any is of a sparktui that didn't note them."""
+    longest: dict[str, float] = {}
+    for boot in boots:
+        if any(phase.quiet_s for phase in boot.phases):
+            for phase in boot.phases:
+                if phase.name != "ready":
+                    longest[phase.name] = max(longest.get(phase.name, 0.0), phase.quiet_s)
+    return longest
+
+
 def _history(name: str, told: _Told) -> ProfileHistory:
     verdict, at = _last_verdict(told.reports)
-    boot_s: dict[str, tuple[float, ...]] = {}
-    phase_s: dict[str, dict[str, float]] = {}
+    good: dict[str, list[_Boot]] = {}
+    failed: dict[str, list[FailedBoot]] = {}
     for boot in told.boots:
-        boot_s[boot.variant] = (*boot_s.get(boot.variant, ()), boot.seconds)[:_BOOTS_KEPT]
-        if boot.phases:
-            phase_s.setdefault(boot.variant, boot.phases)
-    return ProfileHistory(name, verdict, at, boot_s, phase_s, _cells(told.reports))
+        if boot.failure is None:
+            good.setdefault(boot.variant, []).append(boot)
+        elif boot.variant not in good:
+            failed.setdefault(boot.variant, []).append(boot.failure)
+    last = {variant: boots[:_BOOTS_KEPT] for variant, boots in good.items()}
+    phase_s = {
+        variant: next((seconds for boot in boots if (seconds := _seconds(boot.phases))), {})
+        for variant, boots in good.items()
+    }
+    quiet_s = {variant: _silences(boots) for variant, boots in last.items()}
+    return ProfileHistory(
+        name,
+        verdict,
+        at,
+        {variant: tuple(boot.seconds for boot in boots) for variant, boots in last.items()},
+        {variant: seconds for variant, seconds in phase_s.items() if seconds},
+        {variant: silences for variant, silences in quiet_s.items() if silences},
+        {variant: tuple(boots[:_BOOTS_KEPT]) for variant, boots in failed.items()},
+        _cells(told.reports),
+    )
 
 
 def _last_verdict(reports: Sequence[Report]) -> tuple[str | None, float | None]:

@@ -19,6 +19,7 @@ from sparktui.host.journal import Journal
 from sparktui.host.owner import BootFailed
 from sparktui.host.rig import Rig
 from sparktui.host.view import Viewer
+from sparktui.host.watch import PowerWatch
 from sparktui.rundir import RunDir
 from sparktui.schema.codec import dumps
 from sparktui.schema.launch import Plan
@@ -170,9 +171,11 @@ class Host:
     async def _sample(self) -> None:
         """A line a second under load, two a minute without: an idle server may stand for weeks."""
         due = 0.0
+        watch = PowerWatch(self._journal.add_finding)
         with self._run.samples.open("ab") as file:
             while True:
                 snapshot = self._viewer.snapshot()
+                watch.look(snapshot.gpus, snapshot.t)
                 if snapshot.load.in_flight or snapshot.figures.running or snapshot.t >= due:
                     due = snapshot.t + _IDLE_SAMPLE_S
                     _write_sample(file, snapshot)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
 from pathlib import Path
 from typing import Any, Literal
 
 from sparktui.rundir import read_events
 from sparktui.schema.codec import dumps
-from sparktui.schema.live import Event
+from sparktui.schema.live import Event, Finding
 from sparktui.schema.text import printable
 
 Kind = Literal["server", "phase", "finding", "load", "experiment", "verdict", "note", "host"]
@@ -54,6 +55,12 @@ class Journal:
         self.events.append(event)
         self.pulse.beat()
         return event
+
+    def add_finding(self, finding: Finding) -> Event:
+        """What a log line or a reading means; a warning when it is above a note."""
+        level: Level = "info" if finding.severity in ("note", "harmless") else "warning"
+        where = f"log line {finding.line}: " if finding.line else ""
+        return self.add("finding", where + finding.text, level, dataclasses.asdict(finding))
 
     def close(self) -> None:
         self._file.close()

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 
 from sparktui.compare.stats import percentile
+from sparktui.host.logfigures import LogFigures
 from sparktui.metrics.page import Page
 from sparktui.metrics.scrape import ScrapeError, scrape
 from sparktui.metrics.window import Delta, Scrapes
@@ -39,12 +40,14 @@ class Live:
         self.row_count = 0
         self.changed = 0.0  # CLOCK_MONOTONIC of the last load change: a window doesn't reach before it
         self.kv_max: float | None = None
+        self.log = LogFigures()
 
     def reset(self) -> None:
         """Another server, another load process."""
         self.scrapes.clear()
         self.totals.clear()
         self.rows.clear()
+        self.log = LogFigures()
 
     async def scraping(self, http: httpx.AsyncClient, url: str) -> None:
         """Scrape for ever. A failure is told once, until it changes."""
@@ -94,11 +97,8 @@ class Live:
             client_output_tok_s=output,
             decode_tok_s=decode,
             ttft_ms=self._ttft(now),
-            kv_usage=fresh.kv_usage if fresh else None,
-            running=None if fresh is None or fresh.running is None else int(fresh.running),
-            waiting=None if fresh is None or fresh.waiting is None else int(fresh.waiting),
             scrape_age_s=age,
-            **_server_figures(delta),
+            **(self.log.figures(now) if fresh is None else _gauges(fresh) | _server_figures(delta)),
         )
 
     def _client_rates(self, now: float) -> tuple[float | None, float | None]:
@@ -136,6 +136,14 @@ def limited(totals: list[LoadTotals]) -> bool:
     lag = percentile([t.lag_ms_p99 for t in totals], 0.9) or 0.0
     cpu = percentile([t.cpu for t in totals], 0.5) or 0.0
     return cpu > _CPU_LIMIT or lag > _LAG_LIMIT_MS
+
+
+def _gauges(page: Page) -> dict[str, Any]:
+    return {
+        "kv_usage": page.kv_usage,
+        "running": None if page.running is None else int(page.running),
+        "waiting": None if page.waiting is None else int(page.waiting),
+    }
 
 
 def _server_figures(delta: Delta | None) -> dict[str, Any]:

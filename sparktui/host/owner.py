@@ -9,13 +9,17 @@ import os
 import subprocess
 import time
 from collections.abc import Callable
+from typing import Any
 
 import httpx
 
 from sparktui.bootlog.lines import LineSplitter
-from sparktui.host.journal import Journal, Level
+from sparktui.bootlog.reader import BootReader
+from sparktui.bootlog.rules import Rule, RuleError, load_user_rules, rules_folder, shipped_rules
+from sparktui.host.journal import Journal
 from sparktui.host.tail import LogRing, Tail
 from sparktui.rundir import RunDir
+from sparktui.schema.bootlog import EngineStats, SpecStats
 from sparktui.schema.launch import LaunchSpec
 from sparktui.schema.live import ServerView
 from sparktui.schema.records import ServerRecord
@@ -45,6 +49,8 @@ class Owner:
         self._watcher: asyncio.Task[None] | None = None
         self._stopping = False
         self.helpers: Callable[[], tuple[int, ...]] = lambda: ()  # pids of ours that others wait for
+        self.gpu_name: Callable[[], str] = lambda: ""
+        self.on_stats: Callable[[EngineStats | SpecStats], None] = lambda stats: None
         self.ring = LogRing()
         self.tail: Tail | None = None
         self.spec: LaunchSpec | None = None
@@ -116,10 +122,30 @@ class Owner:
                     self.ring.add(line.text)
 
     def _watch(self, record: ServerRecord) -> None:
-        self.tail = Tail(self._run.log, self.ring, record.log_offset, record.log_line)
+        self.tail = Tail(self._run.log, self.ring, record.log_offset, record.log_line, self._reader())
         self._set(pid=record.process.pid)
         self._stopping = False
         self._watcher = asyncio.create_task(self._watch_or_fail(self.tail))
+
+    def _reader(self) -> BootReader:
+        """Reads the log of the server that was just started or adopted."""
+        assert self.spec is not None
+        return BootReader(
+            time.monotonic(),
+            self._rules(),
+            expect=self.spec.expect,
+            argv=self.spec.argv,
+            gpu=self.gpu_name(),
+            speculating=self.spec.speculating,
+        )
+
+    def _rules(self) -> tuple[Rule, ...]:
+        """With the user's own, which may have been changed since this run began."""
+        try:
+            return load_user_rules(rules_folder())
+        except RuleError as exc:
+            self._journal.add("note", f"your rules are left out: {exc}", "warning")
+            return shipped_rules()
 
     async def wait_ready(self) -> ready.Answer:
         """Until it serves our model. Raises BootFailed with the root cause from its log."""
@@ -153,8 +179,11 @@ class Owner:
             how = f"attached at {spec.url}" if self.foreign else "ready"
             self._journal.add("server", f"{spec.variant}: {how}")
             return
-        phases = [dataclasses.asdict(phase) for phase in self.tail.reader.phases] if self.tail else []
-        data = {"variant": spec.variant, "boot_s": seconds, "phases": phases}
+        data: dict[str, Any] = {"variant": spec.variant, "boot_s": seconds, "phases": []}
+        if self.tail is not None:
+            data["phases"] = [dataclasses.asdict(phase) for phase in self.tail.reader.phases]
+            data["facts"] = self.tail.reader.facts
+            data["expected"] = [dataclasses.asdict(e) for e in self.tail.expected]
         self._journal.add("server", f"{spec.variant}: ready after {seconds:.1f} s", data=data)
 
     async def stop(self) -> Stopped | None:
@@ -220,9 +249,9 @@ class Owner:
         while True:
             tail.poll()
             for finding in tail.new_findings():
-                level: Level = "info" if finding.severity in ("note", "harmless") else "warning"
-                text = f"log line {finding.line}: {finding.text}"
-                self._journal.add("finding", text, level, dataclasses.asdict(finding))
+                self._journal.add_finding(finding)
+            for stats in tail.reader.take_stats():
+                self.on_stats(stats)
             self._reap()
             if looks % _TREE_EVERY == 0:
                 self._see_tree()

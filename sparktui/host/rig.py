@@ -16,7 +16,8 @@ from sparktui.host.journal import Journal
 from sparktui.host.live import Live
 from sparktui.host.loader import Loader
 from sparktui.host.measure import Bench
-from sparktui.host.owner import Owner
+from sparktui.host.owner import BootFailed, Owner
+from sparktui.host.relaunch import Relaunch
 from sparktui.rundir import RunDir
 from sparktui.schema.codec import dumps
 from sparktui.schema.launch import LaunchSpec, Plan
@@ -41,6 +42,7 @@ class Rig:
         self._rows = run.rows.open("ab")
         self._scraper: asyncio.Task[None] | None = None
         self._memory_before: float | None = None
+        self._relaunch = Relaunch()
         self.live = Live(self._on_problem)
         self.loader = Loader(self._on_row, self.live.add_totals)
         self.owner = Owner(run, journal, http)
@@ -48,6 +50,8 @@ class Rig:
         first = plan.arms[0]
         self.gpu = GpuSampler(make=lambda: StandIn(first.url)) if first.runner == "sim" else GpuSampler()
         self.gpu.start()
+        self.owner.on_stats = lambda stats: self.live.log.take(stats, monotonic())
+        self.owner.gpu_name = lambda: next((gpu.name for gpu in self.gpu.latest if gpu.name), "")
 
     @property
     def spec(self) -> LaunchSpec | None:
@@ -58,11 +62,23 @@ class Rig:
         return self.owner.lives and self.owner.view.state == "ready" and self.owner.arm == arm
 
     async def boot(self, arm: int) -> Boot:
-        """Start an arm and wait until it serves."""
+        """Start an arm and wait until it serves. One that has failed twice in the same way is not started."""
+        variant = self._plan.arms[arm].variant
+        blocked = self._relaunch.blocked(variant)
+        if blocked is not None:
+            self._journal.add("server", f"not started: {blocked}", "error")
+            raise BootFailed(blocked)
         if self._memory_before is None:
             self._memory_before = self._memory_used()
-        await self.owner.launch(self._plan.arms[arm], arm)
-        return await self._serve(arm)
+        try:
+            await self.owner.launch(self._plan.arms[arm], arm)
+            boot = await self._serve(arm)
+        except BootFailed as exc:
+            tail = self.owner.tail
+            self._relaunch.failed(variant, str(exc), tail.reader.remedy if tail else "")
+            raise
+        self._relaunch.ready(variant)
+        return boot
 
     async def adopt(self, record: ServerRecord) -> Boot:
         """Take over a living server of an earlier host, booting or ready."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
+from collections.abc import Mapping
 from pathlib import Path
 from time import monotonic
 
-from sparktui.bootlog.failure import root_cause
 from sparktui.bootlog.lines import Line
 from sparktui.bootlog.reader import BootReader
-from sparktui.schema.live import Finding
+from sparktui.schema.live import Expectation, Finding, Silence
 
 RING = 10_000
 _CHUNK = 1 << 20
@@ -38,13 +38,13 @@ class LogRing:
 class Tail:
     """One boot's part of the log, from ``offset`` bytes on; its first line is number ``lines_before`` + 1."""
 
-    def __init__(self, path: Path, ring: LogRing, offset: int, lines_before: int) -> None:
+    def __init__(self, path: Path, ring: LogRing, offset: int, lines_before: int, reader: BootReader) -> None:
         self._path = path
         self._ring = ring
         self._offset = offset
         self._before = lines_before
-        self._kept: deque[Line] = deque(maxlen=RING)
-        self.reader = BootReader(monotonic())
+        self._last_words = ""
+        self.reader = reader
 
     def poll(self) -> None:
         """Read what is new. A log that can't be read now is read later."""
@@ -63,9 +63,10 @@ class Tail:
         self._take(self.reader.flush(monotonic()))
 
     def _take(self, lines: list[Line]) -> None:
-        self._kept.extend(lines)
         for line in lines:
             self._ring.add(line.text)
+            if words := line.message.strip():
+                self._last_words = words[:_WORDS]
 
     def new_findings(self) -> tuple[Finding, ...]:
         """Those not returned before, with line numbers of server.log."""
@@ -75,14 +76,25 @@ class Tail:
     def findings(self) -> tuple[Finding, ...]:
         return tuple(self._numbered(finding) for finding in self.reader.findings)
 
+    @property
+    def expected(self) -> tuple[Expectation, ...]:
+        """With line numbers of server.log."""
+        return tuple(
+            dataclasses.replace(e, line=e.line + self._before if e.line else 0) for e in self.reader.expected
+        )
+
+    def silence(self, quiet_s: Mapping[str, float]) -> Silence | None:
+        """That nothing has been printed for a while, in a boot that isn't over."""
+        return self.reader.silence(monotonic(), quiet_s)
+
     def root_cause(self) -> str | None:
         """The first real error of a failed boot."""
-        return root_cause(tuple(self._kept))
+        return self.reader.root_cause
 
     def last_words(self) -> str:
         """The last line that says something, for a server that ended without an error in the log."""
-        said = (line.message.strip() for line in reversed(self._kept))
-        return next((words[:_WORDS] for words in said if words), "")
+        return self._last_words
 
     def _numbered(self, finding: Finding) -> Finding:
-        return dataclasses.replace(finding, line=finding.line + self._before)
+        """A finding that no single line states has line 0, in any log."""
+        return dataclasses.replace(finding, line=finding.line + self._before if finding.line else 0)

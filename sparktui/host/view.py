@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from typing import Any
 
 from sparktui.gpu.memory import host_memory
 from sparktui.host.desk import Desk
 from sparktui.host.journal import Journal
 from sparktui.host.rig import Rig
+from sparktui.host.tail import Tail
 from sparktui.schema.codec import SCHEMA_VERSION
-from sparktui.schema.live import ServerView, Snapshot
+from sparktui.schema.live import ServerView, Silence, Snapshot
 
 
 class Viewer:
@@ -30,11 +32,16 @@ class Viewer:
             return view
         return dataclasses.replace(view, speculating=page.speculating)
 
+    def _silence(self) -> Silence | None:
+        owner = self._rig.owner
+        if owner.tail is None or owner.spec is None or owner.view.state != "booting":
+            return None
+        return owner.tail.silence(owner.spec.quiet_s)
+
     def snapshot(self) -> Snapshot:
         """Now. The seq rises by one each time."""
         self._seq += 1
         owner = self._rig.owner
-        tail = owner.tail
         return Snapshot(
             schema=SCHEMA_VERSION,
             seq=self._seq,
@@ -43,12 +50,25 @@ class Viewer:
             server=self._server(),
             load=self._rig.live.load_view(),
             figures=self._rig.live.figures(),
-            phases=tail.reader.phases if tail else (),
             gpus=self._rig.gpu.latest,
             memory=host_memory(),
             experiment=self._desk.experiment.view() if self._desk.experiment else None,
             driver=self._desk.driver,
             log_lines=owner.ring.count,
-            findings=len(tail.findings) if tail else 0,
             events=len(self._journal.events),
+            **(_of_log(owner.tail) if owner.tail else {}),
+            silence=self._silence(),
         )
+
+
+def _of_log(tail: Tail) -> dict[str, Any]:
+    """The fields that server.log states."""
+    findings = tail.findings
+    return {
+        "phases": tail.reader.phases,
+        "findings": len(findings),
+        "expected": tail.expected,
+        "graph_steps": tail.reader.graph_steps,
+        "log_partial": tail.reader.partial,
+        "repeats": {f.id: f.count for f in findings if f.count > 1},
+    }

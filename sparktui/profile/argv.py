@@ -48,6 +48,7 @@ def launch_spec(
         expected_version=arm.vllm,
         max_num_seqs=human_int(arm.args.get("max-num-seqs")),
         ready_timeout_s=profile.ready_timeout_s,
+        expect=tuple(_expected(profile, arm)),
     )
 
 
@@ -107,6 +108,12 @@ def flag_tokens(args: Args) -> Iterator[str]:
             yield from value
         elif isinstance(value, str):
             yield value
+
+
+def _expected(profile: Profile, arm: ResolvedVariant) -> Iterator[str]:
+    """The texts that this arm's boot log should hold."""
+    wanted = ("always", "spec" if arm.speculating else "off")
+    return (expectation.line for expectation in profile.expect if expectation.when in wanted)
 
 
 def _head(profile: Profile, arm: ResolvedVariant, home: Path) -> list[str]:

@@ -9,7 +9,14 @@ from typing import Any, Literal
 
 import pytest
 
-from sparktui.client.history import KnownCell, ProfileHistory, expected_minutes, histories, history_of
+from sparktui.client.history import (
+    FailedBoot,
+    KnownCell,
+    ProfileHistory,
+    expected_minutes,
+    histories,
+    history_of,
+)
 from sparktui.rundir import RunDir
 from sparktui.schema.codec import dumps
 from sparktui.schema.launch import MeasureSpec
@@ -84,6 +91,74 @@ def test_the_data_of_an_event_goes_before_its_text(state: Home) -> None:
 def test_odd_data_leaves_the_text(state: Home, data: dict[str, Any]) -> None:
     told(made(), ("on: ready after 61.5 s", data))
     assert history_of("p").boot_s == {"on": (61.5,)}
+
+
+def ready(variant: str, **quiet_s: float) -> tuple[str, dict[str, Any]]:
+    """An event whose phases were silent for so long."""
+    phases = [dataclasses.asdict(BootPhase(name, 0.0, 1.0, None, quiet)) for name, quiet in quiet_s.items()]
+    return f"{variant}: ready after 61.5 s", {"variant": variant, "boot_s": 61.5, "phases": phases}
+
+
+def test_the_longest_silence_of_the_last_five_boots(state: Home) -> None:
+    for number, config in enumerate((99.0, 5.0, 23.0, 8.0, 9.0, 10.0)):
+        told(made(), ready("on", config=config, weights=float(number)), t=100.0 * number)
+    told(made(), ready("off", config=2.0, kv=0.0, ready=50.0), t=700)
+    assert history_of("p").quiet_s == {
+        "on": {"config": 23.0, "weights": 5.0},  # the oldest is forgotten
+        "off": {"config": 2.0, "kv": 0.0},
+    }
+
+
+def test_records_without_silences_say_nothing_about_them(state: Home) -> None:
+    old = [
+        {"name": "config", "start_s": 0.0, "seconds": 9.0, "progress": None},
+        {"name": "ready", "start_s": 9.0, "seconds": 0.0},
+    ]
+    told(made(), ("on: ready after 9.0 s", {"variant": "on", "boot_s": 9.0, "phases": old}), t=200)
+    assert history_of("p").phase_s == {"on": {"config": 9.0}}
+    assert history_of("p").quiet_s == {}
+    told(made(), ready("on", config=4.0), t=100)
+    assert history_of("p").quiet_s == {"on": {"config": 4.0}}
+
+
+def started(variant: str, *argv: str) -> tuple[str, dict[str, Any]]:
+    return f"{variant}: started, pid 5", {"started": variant, "argv": list(argv)}
+
+
+def failing(run: RunDir, *texts: str | tuple[str, dict[str, Any]], t: float = 100.0) -> None:
+    """The same as ``told`` with the last one an error."""
+    told(run, *texts, t=t)
+    *before, last = run.events.read_bytes().splitlines(keepends=True)
+    run.events.write_bytes(b"".join(before) + last.replace(b'"info"', b'"error"'))
+
+
+def test_boots_that_failed_since_the_last_good_one(state: Home) -> None:
+    failing(made(), started("on", "vllm"), "on: ValueError: too early", t=100)
+    told(made(), started("on", "vllm"), "on: ready after 60.0 s", t=200)
+    failing(made(), started("on", "vllm", "-k"), "on: ValueError: a: b", t=300)
+    failing(made(), "on: started, pid 5", "on: OSError: c", t=400)
+    failing(made(), started("off", "vllm"), "off: OSError: c", t=500)
+    known = history_of("p")
+    assert known.failed == {
+        "on": (FailedBoot("OSError: c"), FailedBoot("ValueError: a: b", ("vllm", "-k"))),
+        "off": (FailedBoot("OSError: c", ("vllm",)),),
+    }
+    assert known.boot_s == {"on": (60.0,)}
+
+
+def test_a_server_that_dies_later_is_no_failed_boot(state: Home) -> None:
+    failing(made(), started("on"), "on: ready after 60.0 s", "on: the server was killed by signal 9")
+    failing(made(), "still alive after SIGKILL: VLLM::EngineCore (pid 7)")
+    failing(made(), started("off"), "on: OSError: whose", t=300)
+    assert history_of("p").failed == {}
+
+
+def test_a_report_tells_the_good_boots_of_a_run_with_a_failed_one(state: Home) -> None:
+    run = reported(arm("off", boot_s=30.0), arm("on", boot_s=None))
+    failing(run, started("on"), "on: OSError: c", t=2000)
+    known = history_of("p")
+    assert known.boot_s == {"off": (30.0,)}
+    assert known.failed == {"on": (FailedBoot("OSError: c"),)}
 
 
 def test_an_adopted_server_tells_nothing_about_booting(state: Home) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from sparktui.bootlog.reader import BootReader
 from sparktui.client.link import HostGone, Link
 from sparktui.host.feed import Feed
 from sparktui.host.journal import Journal
@@ -190,7 +191,7 @@ def test_tail_numbers_findings_over_the_whole_log(tmp_path: Path) -> None:
     ring = LogRing()
     for _ in range(7):
         ring.add("an earlier boot")
-    tail = Tail(log, ring, len(before), 7)
+    tail = Tail(log, ring, len(before), 7, BootReader(0.0))
     tail.poll()
     tail.finish()
     (downgrade,) = [finding for finding in tail.findings if finding.id == "cg-spec-piecewise"]

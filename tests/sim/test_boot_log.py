@@ -162,6 +162,24 @@ def test_the_bars_say_which_runner() -> None:
     assert "Profiling CUDA graph memory" not in v2
 
 
+@pytest.mark.parametrize(
+    ("method", "k", "bars"),
+    [
+        ("mtp", 3, ["prefill", "decode"]),
+        ("mtp", 1, ["prefill"]),
+        ("dspark", 3, ["dspark"]),
+        ("ngram", 3, []),
+    ],
+)
+def test_a_drafter_has_bars_of_its_own_under_the_v2_runner(method: str, k: int, bars: list[str]) -> None:
+    config = f'{{"method": "{method}", "model": "d", "num_speculative_tokens": {k}}}'
+    text = boot("0.32.0", "--attention-backend", "FLASH_ATTN", "--speculative-config", config).text
+    found = re.findall(r"\rCapturing (\w+) CUDA graphs \(FULL\): 100%", text)
+    assert found == bars
+    older = boot("0.21.0", "--attention-backend", "FLASH_ATTN", "--speculative-config", config).text
+    assert not re.search(r"Capturing \w+ CUDA graphs \(FULL\)", older)
+
+
 def test_eager_has_no_compilation_and_no_graphs() -> None:
     text = boot("0.27.1", "--enforce-eager", *DSPARK).text
     assert "Enforce eager set, disabling torch.compile and CUDAGraphs" in text

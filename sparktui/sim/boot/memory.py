@@ -14,6 +14,7 @@ _WARNING_LINES = {  # where each of vLLM's checks logs its warning
     "because attention": "compilation.py:1438",
     "is not compatible": "vllm.py:1315",
 }
+_WITHOUT_DRAFTER = ("", "ngram", "ngram_gpu", "suffix")
 _CAPTURE = 0.14  # share of the boot
 
 
@@ -86,7 +87,22 @@ def _bars(facts: BootFacts) -> list[tuple[str, int]]:
     bars = [(f"Capturing CUDA graphs ({mixed})", len(facts.plan.sizes))]
     if facts.plan.full_sizes:
         bars.append((f"Capturing CUDA graphs ({decode})", len(facts.plan.full_sizes)))
-    return bars
+    return [*bars, *_drafter_bars(facts)]
+
+
+def _drafter_bars(facts: BootFacts) -> list[tuple[str, int]]:
+    """Those of the V2 runner's speculators; under V1 the drafter is captured with the target.
+
+    Words of 0.32's ``v1/worker/gpu/spec_decode``: DFlash and DSpark draft in one pass, the others in a first
+    one and, from k=2 on, in the steps that follow.
+    """
+    if facts.plan.runner != "V2" or facts.method in _WITHOUT_DRAFTER or not facts.plan.full_sizes:
+        return []
+    if facts.method in ("dflash", "dspark"):
+        names = [facts.method]
+    else:
+        names = ["prefill", "decode"] if facts.k > 1 else ["prefill"]
+    return [(f"Capturing {name} CUDA graphs (FULL)", len(facts.plan.full_sizes)) for name in names]
 
 
 def _skipped(facts: BootFacts) -> Moment:

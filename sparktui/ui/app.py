@@ -18,7 +18,7 @@ from sparktui.rundir import RunDir
 from sparktui.schema.messages import StopRun
 from sparktui.ui.backend import Backend, CannotDo
 from sparktui.ui.follower import Follower
-from sparktui.ui.help import help_text
+from sparktui.ui.help import help_sections
 from sparktui.ui.screens.ask import AskScreen
 from sparktui.ui.screens.live import LiveScreen
 from sparktui.ui.screens.ordering import Connect
@@ -100,7 +100,7 @@ class SparkApp(App[int]):
         self.notify("the profile counts at the next launch", markup=False)
 
     def action_help(self) -> None:
-        self.push_screen(TextScreen("Help", help_text()))
+        self.push_screen(TextScreen("Help", help_sections()))
 
     async def action_quit(self) -> None:
         """The palette's Quit goes the same way as the key."""
@@ -136,5 +136,11 @@ class SparkApp(App[int]):
             yield SystemCommand("Server: stop", "Asks first", screen.action_stop_server)
             yield SystemCommand("Server: relaunch", "Asks first", screen.action_relaunch)
             yield SystemCommand("Load: idle", "No streams", screen.action_idle)
+            yield SystemCommand(
+                "Boot facts", "What the log says of each variant's boot", screen.action_boot_facts
+            )
+            yield SystemCommand(
+                "Show dismissed findings", "Bring all of them back", screen.action_restore_findings
+            )
             yield SystemCommand("Report: export", "As Markdown", screen.action_export)
             yield SystemCommand("Runs and profiles", "The picker", self.action_picker)

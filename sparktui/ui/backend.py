@@ -51,5 +51,8 @@ class Backend(Protocol):
     def past(self, run: RunDir) -> str:
         """What earlier runs of the same profile have shown, as text. Raises CannotDo."""
 
+    def boot_phases(self, run: RunDir) -> dict[str, dict[str, float]]:
+        """Seconds of each phase in the last good boot of the same profile, by variant; in boot order."""
+
     def sheet(self, run: RunDir, arms: tuple[int, int], loads: tuple[int, ...]) -> SheetFacts:
         """Expected minutes from earlier boots."""

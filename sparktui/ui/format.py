@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from sparktui.schema.live import Figures, Snapshot
+from sparktui.schema.live import Figures, GraphSteps, Snapshot
 
 NOTHING = "—"
 
@@ -48,3 +48,21 @@ def acceptance_state(figures: Figures, speculating: bool) -> str:
     if figures.drafted is None:
         return "not enough data" if speculating else "speculation off"
     return "" if figures.drafted else "nothing drafted"
+
+
+def graph_share(steps: GraphSteps | None) -> str:
+    """``graphs 96 % FULL``: the mode that most engine steps ran in, and the share of PIECEWISE where that is
+    less; ``graphs ?`` while no table told. Steps that no graph could hold don't count."""
+    total = 0 if steps is None else steps.full + steps.piecewise + steps.none
+    if steps is None or not total:
+        return "graphs ?"
+    parts = [("FULL", steps.full), ("PIECEWISE", steps.piecewise), ("none", steps.none)]
+    most = max(parts, key=lambda part: part[1])
+    shown = [most, *(part for part in parts[1:2] if part is not most and part[1])]
+    return "graphs " + ", ".join(f"{_share(count, total)} {name}" for name, count in shown)
+
+
+def _share(count: int, total: int) -> str:
+    """Whole per cent; neither 0 nor 100 unless it is so exactly."""
+    rounded = round(100 * count / total)
+    return f"{min(rounded, 99) if count < total else 100} %" if rounded or not count else "<1 %"

@@ -2,44 +2,80 @@
 
 from __future__ import annotations
 
-KEYS = """\
- a        A/B speculation on against off (sheet first)   s  switch side: restart as the other arm
- h l      load down and up by a stop (← → unless a table has focus)    0  idle    X  cut, or cancel the A/B
- space    hold the display; sampling goes on               t  window of the figures
- 1 … 6    maximise a pane; esc goes back                   [ ]  previous and next finding
- / n N    find in the log      w  warnings only      f  follow      g G  top and end
- enter    the whole record of a finding        d  dismiss it        A  access log lines
- x        stop the server (asks)    r  relaunch (asks)    R  runs and profiles    D  take over the keys
- c H      arms and loads measured so far, earlier verdicts and boots
- y        copy      ? help      ctrl+p or :  palette      q  quit (asks: leave running, stop)
-"""
+from sparktui.ui.screens.text import Section
 
-DEFINITIONS = """\
-Every figure is a difference over the last five seconds, never since boot; after a load change the window
-starts anew. — means not known: it is never shown as 0.
+KEYS = (
+    ("a", "A/B: speculation on against off (a sheet first)"),
+    ("s  v", "switch side: restart as the other arm; v another variant"),
+    ("h l  ← →", "load down and up by a stop (the arrows unless a table has focus)"),
+    ("0  X", "no load; X cuts draining streams, or cancels the A/B"),
+    ("t  space", "window of the figures; hold the display, sampling goes on"),
+    ("1 … 6", "maximise tiles, charts, acceptance, findings, log or A/B; esc goes back"),
+    ("] [", "next and previous finding in the log; in the findings pane by weight"),
+    ("enter", "the whole record of the line or finding, with its rule"),
+    ("d  u", "dismiss a finding: the header forgets it; u shows the dismissed ones again"),
+    ("/ n N", "find in the log, next and previous match"),
+    ("w  A", "only warnings, without those known as harmless; access log lines too"),
+    ("f  g G", "follow the log; its top and end"),
+    ("c  H", "arms and loads measured so far, earlier verdicts and boots"),
+    ("y  e  E", "copy; write the report as Markdown; edit the profile"),
+    ("x  r", "stop the server, relaunch (both ask)"),
+    ("R  D", "runs and profiles; take over the keys from another terminal"),
+    (": ctrl+p", "palette: all of this by name, and the facts of a boot"),
+    ("?  q", "this help; quit (asks: leave running, stop)"),
+)
 
-output tok/s      the server's generation_tokens over time, all streams together
-decode tok/s      per stream: decode tokens over decoding stream-seconds, requests in flight included.
-                  Tokens come from the server's usage, never from counting chunks
-TTFT              client: from the instant before the request is handed over to the first text (reasoning
-                  counts). server: from its histogram, an estimate inside a bucket
-step time         sum over count of inter_token_latency: under speculation that counts steps, not tokens
-tokens per step   what one engine step yields for a stream
-acceptance        accepted over drafted tokens; by position: accepted at i over all drafts
-mean length       1 + accepted over drafts: of the steps that had a draft
-break-even        step time on over step time off: a step must yield more tokens than that to pay
-KV usage          the fullest engine's, never a sum
-power             what NVML says of the GPUs; on unified memory that is the GPU's part only
+FIGURES = (
+    ("output tok/s", "the server's generation_tokens over time, all streams together"),
+    (
+        "decode tok/s",
+        "per stream: decode tokens over decoding stream-seconds, requests in flight included. Tokens come "
+        "from the server's usage, never from counting chunks",
+    ),
+    (
+        "TTFT",
+        "client: from the instant before the request is handed over to the first text (reasoning counts). "
+        "server: from its histogram, an estimate inside a bucket",
+    ),
+    (
+        "step time",
+        "sum over count of inter_token_latency: under speculation that counts steps, not tokens",
+    ),
+    ("tokens per step", "what one engine step yields for a stream"),
+    ("acceptance", "accepted over drafted tokens; by position: accepted at i over all drafts"),
+    ("mean length", "1 + accepted over drafts: of the steps that had a draft"),
+    ("break-even", "step time on over step time off: a step must yield more tokens than that to pay"),
+    (
+        "graphs",
+        "share of engine steps in their main CUDA graph mode, from the newest --cudagraph-metrics table in "
+        "the log; steps larger than any graph, prefill mostly, are left out; ? where no table was printed",
+    ),
+    ("KV usage", "the fullest engine's, never a sum"),
+    ("power", "what NVML says of the GPUs; on unified memory that is the GPU's part only"),
+    ("log", "beside a figure: from the server's own log line, because /metrics is out of reach"),
+    (
+        "client-limited",
+        "this machine was too busy to receive at once what the server sent: all tokens are counted, the "
+        "times are less sure",
+    ),
+    ("1v1", "one server start of each arm; c: streams at the same time; W: watts of all GPUs"),
+)
 
-client-limited    this machine was too busy to receive at once what the server sent: all tokens are
-                  counted, the times are less sure
-1v1               one server start of each arm; c: streams at the same time; W: watts of all GPUs
+_ALWAYS = (
+    "Every figure is a difference over the last five seconds, never since boot; after a load change the "
+    "window starts anew. — means not known: it is never shown as 0."
+)
+_VERDICT = (
+    "A verdict's unit is one server start. The interval holds both runs' error over batches of wall-clock "
+    "time and 2 % for noise from start to start; with one start each it is provisional."
+)
 
-A verdict's unit is one server start. The interval holds both runs' error over batches of wall-clock time
-and 2 % for noise from start to start; with one start each it is provisional.
-"""
 
-
-def help_text() -> str:
+def help_sections() -> tuple[Section, ...]:
     """All of it."""
-    return f"Keys\n\n{KEYS}\nFigures\n\n{DEFINITIONS}"
+    return (
+        Section("Keys", KEYS),
+        Section("Figures", (("", _ALWAYS),)),
+        Section("Each figure", FIGURES),
+        Section("Verdicts", (("", _VERDICT),)),
+    )

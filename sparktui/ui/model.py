@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
+from typing import Any
 
 from sparktui.schema.codec import SchemaError, from_plain
-from sparktui.schema.live import Event, Finding, Snapshot
+from sparktui.schema.live import Event, Expectation, Finding, Snapshot
 from sparktui.schema.messages import Finished
 from sparktui.schema.records import Cell, Report
 from sparktui.ui.format import watts
@@ -34,11 +35,14 @@ class RunModel:
     dismissed: set[str] = field(default_factory=set)
     cells: list[Cell] = field(default_factory=list)
     report: Report | None = None
+    arms: tuple[str, ...] = ()  # of the newest A/B
+    boots: dict[str, dict[str, Any]] = field(default_factory=dict)  # what was told of a variant's last boot
     finished: Finished | None = None
     lost: str = ""  # why there is no connection now
     variant: str = ""
     levels: dict[tuple[str, int], float] = field(default_factory=dict)  # decode tok/s by variant and load
     _booting: str = ""
+    _told: tuple[Any, tuple[Finding, ...]] = (None, ())
     _marks: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=50))
     _samples: int = 0
     _loads: deque[int] = field(default_factory=lambda: deque(maxlen=_LEVEL_SAMPLES))
@@ -87,6 +91,9 @@ class RunModel:
                 self.findings[self._booting] = []
             elif "begun" in data:
                 self.cells, self.report = [], None
+                self.arms = tuple(str(arm) for arm in data["begun"])
+            elif "facts" in data and "variant" in data:
+                self.boots[str(data["variant"])] = data
             elif "cell" in data:
                 self.cells.append(from_plain(Cell, data["cell"]))
             elif "report" in data:
@@ -127,16 +134,25 @@ class RunModel:
         return None, ""
 
     def current_findings(self) -> list[Finding]:
+        """Of the newest boot, as they were first said."""
         return self.findings.get(self.booting, [])
 
+    def counted_findings(self) -> tuple[Finding, ...]:
+        """Of the newest boot, with how often each was said so far."""
+        current = self.current_findings()
+        repeats = self.snapshot.repeats if self.snapshot else {}
+        key = (self.booting, len(current), tuple(repeats.items()))
+        if key != self._told[0]:
+            self._told = key, _counted(current, dict(repeats))
+        return self._told[1]
+
     def only_here(self) -> list[Finding]:
-        """Findings of this boot that no other variant's boot had."""
-        if len(self.findings) < 2:
+        """Findings of this boot that the other arms' boots (without an A/B, other variants') did not have."""
+        elsewhere = [v for v in self.findings if v != self.booting and (not self.arms or v in self.arms)]
+        if not elsewhere:
             return []
-        elsewhere = {
-            f.id for variant, found in self.findings.items() if variant != self.booting for f in found
-        }
-        return [f for f in self.current_findings() if f.id not in elsewhere]
+        known = {f.id for variant in elsewhere for f in self.findings[variant]}
+        return [f for f in self.current_findings() if f.id not in known]
 
     def warnings(self) -> list[Finding]:
         """Findings above note of this boot that were not dismissed."""
@@ -145,3 +161,16 @@ class RunModel:
             for f in self.current_findings()
             if f.severity not in ("note", "harmless") and f.id not in self.dismissed
         ]
+
+    def unmet(self) -> list[Expectation]:
+        """What the profile expects in the log and this boot did not say."""
+        return [e for e in self.snapshot.expected if e.met is False] if self.snapshot else []
+
+
+def _counted(findings: list[Finding], counts: dict[str, int]) -> tuple[Finding, ...]:
+    """The first finding of an id has its count; a finding that knows a higher one keeps that."""
+    told = []
+    for finding in findings:
+        count = counts.pop(finding.id, 1)
+        told.append(replace(finding, count=count) if count > finding.count else finding)
+    return tuple(told)

@@ -11,7 +11,6 @@ from typing import Any
 from textual.message import Message
 
 from sparktui.bootlog.lines import LineSplitter
-from sparktui.bootlog.reader import BootReader
 from sparktui.compare import report as reporting
 from sparktui.rundir import RunDir
 from sparktui.schema.codec import SCHEMA_VERSION, to_plain
@@ -20,17 +19,21 @@ from sparktui.schema.live import (
     BootPhase,
     Driver,
     Event,
+    Expectation,
     ExperimentView,
     Figures,
     Finding,
     GpuView,
+    GraphSteps,
     LoadView,
     ServerView,
+    Silence,
     Snapshot,
 )
 from sparktui.schema.records import ArmReport, Batch, Cell, Report
 from sparktui.ui.backend import CannotDo, Card, SheetFacts
 from sparktui.ui.follower import Follower
+from tests.ui.logs.looking import w1_findings
 
 LOGS = Path(__file__).parents[1] / "fixtures"
 T0 = 1_796_060_000.0
@@ -64,6 +67,12 @@ LOADED = Figures(
     acceptance_by_position=(0.75, 0.52, 0.341), mean_acceptance_length=2.61, drafted=True, kv_usage=0.121,
     running=8, waiting=0, scrape_age_s=0.4,
 )  # fmt: skip
+QUIET = Silence(38.0, "kernels are compiled, and nothing is printed until they are", 95.0)
+STEPS = GraphSteps(full=40, piecewise=930, none=30, beyond=12)
+EXPECTED = (
+    Expectation("Using AttentionBackendEnum.FLASHINFER backend", True, 26),
+    Expectation("Using 'MARLIN' NvFp4 MoE backend [/x]", False),
+)
 IDLE = Figures(5.0, 0.0, None, None, kv_usage=0.0, running=0, waiting=0, scrape_age_s=0.4, drafted=False)
 
 
@@ -77,11 +86,8 @@ def snapshot(seq: int = 1, **changes: Any) -> Snapshot:
 
 
 def findings() -> tuple[Finding, ...]:
-    """What the recorded boot with W1's warning holds."""
-    reader = BootReader(0.0)
-    reader.feed(ON_LOG, 1.0)
-    reader.flush(2.0)
-    return reader.findings
+    """What the recorded boot with W1's warning holds, whatever the rules say today."""
+    return w1_findings()
 
 
 def log_lines() -> tuple[str, ...]:
@@ -189,6 +195,17 @@ class FakeBackend:
 
     def past(self, run: RunDir) -> str:
         return "Last verdict [/x]"
+
+    def boot_phases(self, run: RunDir) -> dict[str, dict[str, float]]:
+        seconds = {
+            "launch": 5.0,
+            "config": 1.0,
+            "engine": 11.0,
+            "weights": 55.0,
+            "compile": 18.2,
+            "capture": 3.0,
+        }
+        return {"on": seconds}
 
     def sheet(self, run: RunDir, arms: tuple[int, int], loads: tuple[int, ...]) -> SheetFacts:
         return SheetFacts(6.2)

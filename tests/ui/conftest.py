@@ -61,3 +61,15 @@ def arrive(app: SparkApp, *, samples: int = 6, log: bool = True, **changes: obje
         screen.post_message(LogArrived(1, log_lines()[:60]))
     for seq in range(1, samples + 1):
         screen.on_snapshot_arrived(SnapshotArrived(snapshot(seq, **changes)))
+
+
+@pytest.fixture
+async def hands(app: SparkApp):  # type: ignore[no-untyped-def]
+    """Hands on a loaded live screen."""
+    from tests.ui.hands import Hands
+
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        arrive(app)
+        await pilot.pause()
+        yield Hands(app, pilot)

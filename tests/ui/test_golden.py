@@ -9,11 +9,24 @@ import pytest
 from textual.pilot import Pilot
 
 from sparktui.schema.codec import to_plain
-from sparktui.schema.live import Event, LoadView, ServerView
+from sparktui.schema.live import BootPhase, Event, LoadView, ServerView
 from sparktui.schema.messages import Finished
 from sparktui.ui.app import SparkApp
 from sparktui.ui.messages import EventsArrived, RunFinished, SnapshotArrived
-from tests.ui.canned import IDLE, LOADED, OFF_CELL, PHASES, T0, events, experiment, report, snapshot
+from tests.ui.canned import (
+    EXPECTED,
+    IDLE,
+    LOADED,
+    OFF_CELL,
+    PHASES,
+    QUIET,
+    STEPS,
+    T0,
+    events,
+    experiment,
+    report,
+    snapshot,
+)
 from tests.ui.conftest import arrive, live
 from tests.ui.screen_text import check_golden, screen_text
 
@@ -23,6 +36,20 @@ BOOTING = ServerView("booting", "on", True, "http://127.0.0.1:8000", 4127, T0)
 
 def booting(app: SparkApp) -> None:
     arrive(app, samples=1, server=BOOTING, load=LoadView(), figures=IDLE, phases=PHASES[:3], gpus=())
+
+
+def silent(app: SparkApp) -> None:
+    """The boot with W1's downgrade, compiling without a word; the capture's bar stands there."""
+    phases = (*PHASES[:4], BootPhase("compile", 34.0))
+    bar = "Capturing CUDA graphs (PIECEWISE):  45%|████▌     | [/x]"
+    arrive(app, samples=1, server=BOOTING, load=LoadView(), figures=IDLE, phases=phases, gpus=(),
+           silence=QUIET, log_partial=bar)  # fmt: skip
+
+
+def expecting(app: SparkApp) -> None:
+    """One expected line is there, one is not; the figures come from the log."""
+    figures = dataclasses.replace(LOADED, server_source="log")
+    arrive(app, samples=10, expected=EXPECTED, graph_steps=STEPS, repeats={"jit": 12}, figures=figures)
 
 
 def failed(app: SparkApp) -> None:
@@ -82,6 +109,8 @@ def no_gpu(app: SparkApp) -> None:
 
 STATES: dict[str, Callable[[SparkApp], None]] = {
     "booting": booting,
+    "silent": silent,
+    "expecting": expecting,
     "failed_boot": failed,
     "ready_idle": idle,
     "loaded": loaded,
@@ -93,7 +122,10 @@ STATES: dict[str, Callable[[SparkApp], None]] = {
 
 
 async def settled(pilot: Pilot[int]) -> None:
+    """Until all is drawn, and earlier boots are known."""
     await pilot.pause()
+    if looking := [worker for worker in pilot.app.workers if worker.group == "look back"]:
+        await pilot.app.workers.wait_for_complete(looking)
     await pilot.pause()
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable
 
 import pytest
-from textual.pilot import Pilot
 
+from sparktui.rundir import RunDir
 from sparktui.schema.codec import to_plain
-from sparktui.schema.live import Driver, Event
+from sparktui.schema.live import Driver, Event, ServerView
 from sparktui.schema.messages import (
     CancelExperiment,
     Finished,
@@ -21,6 +20,7 @@ from sparktui.schema.messages import (
     SwitchArm,
 )
 from sparktui.ui.app import SparkApp
+from sparktui.ui.backend import Card
 from sparktui.ui.messages import EventsArrived, Refused, RunFinished, SnapshotArrived
 from sparktui.ui.screens.ask import AskScreen
 from sparktui.ui.screens.live import LiveScreen
@@ -29,59 +29,8 @@ from sparktui.ui.screens.sheet import SheetScreen
 from sparktui.ui.screens.text import TextScreen
 from tests.ui.canned import IDLE, LOADED, T0, FakeBackend, experiment, report, snapshot
 from tests.ui.conftest import arrive, follower, live
+from tests.ui.hands import Hands, until
 from tests.ui.screen_text import screen_text
-
-
-async def until(pilot: Pilot[int], condition: Callable[[], bool]) -> None:
-    """Let the app work until this is so."""
-    for _ in range(200):
-        if condition():
-            return
-        await pilot.pause(0.02)
-    raise AssertionError("not within 4 s")
-
-
-class Hands:
-    """Presses keys on a loaded live screen."""
-
-    def __init__(self, app: SparkApp, pilot: Pilot[int]) -> None:
-        self.app = app
-        self.pilot = pilot
-
-    async def press(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
-        await self.pilot.pause()
-
-    async def after_debounce(self) -> None:
-        """Until the slider's rest of 0.15 s is over and its intent has gone."""
-        await self.pilot.pause(0.3)
-
-    @property
-    def sent(self) -> list[object]:
-        return follower(self.app).sent
-
-    @property
-    def top(self) -> object:
-        """The screen on top."""
-        return self.app.screen
-
-    @property
-    def on_live(self) -> bool:
-        """Whether nothing lies on top of the live screen."""
-        return self.app.screen is live(self.app)
-
-    @property
-    def text(self) -> str:
-        return screen_text(self.app)
-
-
-@pytest.fixture
-async def hands(app: SparkApp):  # type: ignore[no-untyped-def]
-    async with app.run_test(size=(120, 40)) as pilot:
-        await pilot.pause()
-        arrive(app)
-        await pilot.pause()
-        yield Hands(app, pilot)
 
 
 async def test_a_opens_the_sheet_and_y_starts(hands: Hands) -> None:
@@ -176,13 +125,27 @@ async def test_a_verdict_ends_the_hold_and_is_announced_only_when_new(hands: Han
     live(hands.app).post_message(EventsArrived((Event(50, T0, "verdict", "info", "old", data),)))
     await hands.pilot.pause()
     assert live(hands.app).held
-    assert not [note for note in hands.app._notifications if note.title == "Verdict"]
+    assert not announced(hands)
     later = time.time() + 1
     live(hands.app).post_message(EventsArrived((Event(51, later, "verdict", "info", "new", data),)))
     await hands.pilot.pause()
     assert not live(hands.app).held
-    assert [note for note in hands.app._notifications if note.title == "Verdict"]
     assert "Turn speculation OFF" in hands.text
+    assert not announced(hands)  # its pane says so
+
+
+@pytest.mark.parametrize("key", ["5", "question_mark"])
+async def test_a_verdict_whose_pane_cant_be_seen_is_announced(hands: Hands, key: str) -> None:
+    await hands.press(key)
+    data = {"report": to_plain(report())}
+    live(hands.app).post_message(EventsArrived((Event(51, time.time() + 1, "verdict", "info", "new", data),)))
+    await hands.pilot.pause()
+    assert announced(hands)
+
+
+def announced(hands: Hands) -> list[str]:
+    """Verdicts told by notification."""
+    return [note.message for note in hands.app._notifications if note.title == "Verdict"]
 
 
 async def test_when_the_run_is_over_no_old_figure_stays(hands: Hands) -> None:
@@ -190,7 +153,8 @@ async def test_when_the_run_is_over_no_old_figure_stays(hands: Hands) -> None:
     live(hands.app).post_message(RunFinished(Finished("stopped", "stopped by the user")))
     await hands.pilot.pause()
     assert "The run is over: stopped" in hands.text
-    assert "tok/s" not in hands.text
+    assert "318 tok/s" not in hands.text
+    assert "41.0 tok/s" not in hands.text
 
 
 async def test_t_asks_for_the_next_window(hands: Hands) -> None:
@@ -232,31 +196,18 @@ async def test_6_shows_all_of_the_verdict(hands: Hands) -> None:
     assert panel.display
 
 
-async def test_slash_finds_from_anywhere(hands: Hands) -> None:
-    live(hands.app).set_focus(None)
-    await hands.press("slash", *"piecewise", "enter")
-    assert live(hands.app)._log.lines.sought == "piecewise"
-    assert "PIECEWISE" in hands.text
-
-
-async def test_brackets_go_from_finding_to_finding_and_enter_opens(hands: Hands) -> None:
-    await hands.press("g", "right_square_bracket")
-    cursor = live(hands.app)._log.lines.cursor
-    assert cursor is not None
-    await hands.press("right_square_bracket")
-    assert (live(hands.app)._log.lines.cursor or 0) > cursor
-    await hands.press("enter")
-    assert isinstance(hands.top, TextScreen)
-    await hands.press("escape")
-    assert hands.on_live
-
-
-async def test_d_dismisses_and_the_header_forgets(hands: Hands) -> None:
-    assert "CUDA graphs downgraded" in hands.text
-    live(hands.app)._findings.focus()
-    await hands.press("d")
-    assert live(hands.app).model.dismissed
-    assert "CUDA graphs downgraded" not in hands.text.splitlines()[0]
+@pytest.mark.parametrize("focus", ["_log", "_findings", "slider"])
+async def test_the_footer_of_a_small_terminal_shows_help_and_quit(app: SparkApp, focus: str) -> None:
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        booting = ServerView("booting", "on", True, "http://127.0.0.1:8000", 4127, T0)
+        arrive(app, server=booting)
+        await pilot.pause()
+        getattr(live(app), focus).focus()
+        await pilot.pause()
+        last = screen_text(app).splitlines()[-1]
+        assert last.endswith("? Help  q Quit")
+        assert "a A/B  s Switch" in last
 
 
 async def test_x_asks_and_only_y_stops(hands: Hands) -> None:
@@ -410,6 +361,31 @@ async def test_a_broken_profile_is_said_and_the_rest_stays_usable(
         await pilot.press(*["up"] * 6, "enter")
         await until(pilot, lambda: len(picker_app.screen_stack) == 3)
         assert live(picker_app)
+
+
+async def test_opening_says_so_at_once(picker_app: SparkApp, backend: FakeBackend) -> None:
+    said = []
+    open_run = backend.open
+
+    def opening(card: Card, variant: str | None) -> RunDir:
+        said.append(screen_text(picker_app).splitlines()[0].strip())
+        return open_run(card, variant)
+
+    async with picker_app.run_test(size=(80, 24)) as pilot:
+        await picker_app.workers.wait_for_complete()
+        backend.open = opening  # type: ignore[method-assign]
+        await pilot.press("enter")
+        await until(pilot, lambda: len(picker_app.screen_stack) == 3)
+    assert said == ["sparktui   attaching to nemotron-1130-2033-ab12 …"]
+
+
+async def test_titles_of_questions_are_no_markup(app: SparkApp) -> None:
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        for screen in (TextScreen("[/x] title", "text"), AskScreen("[/x] title", "why", [])):
+            app.push_screen(screen)
+            await pilot.pause()
+            assert "[/x] title" in screen_text(app)
 
 
 @pytest.mark.parametrize("size", [(20, 5), (1, 1), (40, 10)])

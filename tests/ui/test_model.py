@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from sparktui.schema.codec import to_plain
-from sparktui.schema.live import Event, LoadView, ServerView
+from sparktui.schema.live import Event, Expectation, LoadView, ServerView
 from sparktui.ui.model import HISTORY, RunModel
 from tests.ui.canned import IDLE, LOADED, OFF_CELL, RUNNING, T0, events, report, snapshot
 
@@ -97,3 +97,37 @@ def test_others_are_those_above_ours_in_three_scrapes_in_a_row() -> None:
     assert model.others() == 3
     model.take_snapshot(snapshot(7))
     assert model.others() == 0
+
+
+def test_findings_are_counted_by_what_the_snapshot_says() -> None:
+    model = filled(1, repeats={"jit": 12})
+    told = model.counted_findings()
+    assert [f.count for f in told if f.id == "jit"] == [12, 1]
+    assert {f.count for f in told if f.id != "jit"} == {1}
+    assert model.counted_findings() is told  # nothing changed: nothing made
+    model.take_snapshot(snapshot(2, repeats={"jit": 13}))
+    assert [f.count for f in model.counted_findings() if f.id == "jit"] == [13, 1]
+
+
+def test_in_an_ab_only_the_arms_are_compared() -> None:
+    model = filled(1)
+    model.take_event(Event(70, T0, "server", "info", "", {"started": "k2"}))
+    assert model.only_here() == []
+    for event in events():
+        model.take_event(event)
+    assert model.only_here()  # k2 had none of them
+    model.take_event(Event(80, T0, "experiment", "info", "", {"begun": ["off", "on"]}))
+    assert model.only_here() == []  # off has not booted yet
+
+
+def test_unmet_expectations_are_those_that_are_settled() -> None:
+    expected = (Expectation("a", True, 3), Expectation("b", False), Expectation("c"))
+    assert [e.text for e in filled(1, expected=expected).unmet()] == ["b"]
+    assert RunModel().unmet() == []
+
+
+def test_what_a_ready_event_tells_of_the_boot_is_kept() -> None:
+    model = filled(1)
+    data = {"variant": "on", "boot_s": 71.6, "facts": {"model_runner": "V1"}}
+    model.take_event(Event(60, T0, "server", "info", "on: ready", data))
+    assert model.boots["on"]["facts"] == {"model_runner": "V1"}

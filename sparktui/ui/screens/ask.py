@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
@@ -31,7 +32,7 @@ class AskScreen(ModalScreen[str]):
 
     def compose(self) -> ComposeResult:
         with Vertical() as box:
-            box.border_title = self._title
+            box.border_title = Content(self._title)
             rows = [f"  {key}  {text}" for key, (_, text) in self._answers.items()]
             text = "\n".join([self._question, "", *rows, "  any other key: go back"])
             yield Static(text, markup=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from textual import on
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
@@ -14,7 +14,6 @@ from textual.widgets import Footer
 
 from sparktui.compare.report import markdown
 from sparktui.rundir import RunDir
-from sparktui.schema.live import Finding
 from sparktui.ui.backend import CannotDo
 from sparktui.ui.follower import Follower
 from sparktui.ui.messages import (
@@ -27,16 +26,15 @@ from sparktui.ui.messages import (
 )
 from sparktui.ui.screens import orders
 from sparktui.ui.screens.live_keys import LIVE_KEYS
-from sparktui.ui.screens.ordering import Connect, OrderingScreen
+from sparktui.ui.screens.ordering import Connect
 from sparktui.ui.screens.panes import CHARTS, TILES, show_acceptance, show_charts, show_tiles
+from sparktui.ui.screens.reading import ReadingScreen
 from sparktui.ui.screens.text import TextScreen
 from sparktui.ui.widgets.ab_panel import AbPanel, summary
 from sparktui.ui.widgets.acceptance import AcceptanceBars
 from sparktui.ui.widgets.chart import Chart
 from sparktui.ui.widgets.failure import FailureBox
-from sparktui.ui.widgets.findings import FindingsPane, finding_text
 from sparktui.ui.widgets.header import RunHeader
-from sparktui.ui.widgets.log_view import LogView
 from sparktui.ui.widgets.phases import Phases
 from sparktui.ui.widgets.tile import Tile
 
@@ -53,7 +51,7 @@ class Charts(Vertical):
     ALLOW_MAXIMIZE = True
 
 
-class LiveScreen(OrderingScreen):
+class LiveScreen(ReadingScreen):
     """Panes 1 to 6: tiles, charts, acceptance, findings, log, A/B."""
 
     BINDINGS = [Binding(*key) if isinstance(key, tuple) else key for key in LIVE_KEYS]
@@ -69,8 +67,8 @@ class LiveScreen(OrderingScreen):
         self._tiles = {name: Tile(label, id=f"tile-{name}") for name, label in TILES}
         self._charts = {name: Chart(label, id=f"chart-{name}") for name, label in CHARTS}
         self._header, self._phases = RunHeader(), Phases()
-        self._bars, self._findings = AcceptanceBars(), FindingsPane()
-        self._log, self._panel, self._failure = LogView(), AbPanel(), FailureBox()
+        self._bars, self._panel, self._failure = AcceptanceBars(), AbPanel(), FailureBox()
+        self._usual_s: dict[str, dict[str, float]] = {}  # seconds by variant and phase, in earlier boots
 
     def compose(self) -> ComposeResult:
         yield self._header
@@ -92,7 +90,15 @@ class LiveScreen(OrderingScreen):
         self._log.focus()
         self.set_class(True, "-booting")
         self._panel.display = False
+        self._header.show(self.model, None)
+        self.show_reading()
+        self._look_back()
         self.run_worker(self.follower.run(), name="follower", exclusive=True, exit_on_error=False)
+
+    @work(thread=True, exit_on_error=False, group="look back")
+    def _look_back(self) -> None:
+        """How long earlier boots took; on disk, so in a thread."""
+        self._usual_s = self.spark.backend.boot_phases(self.run)
 
     # what arrives
 
@@ -107,9 +113,14 @@ class LiveScreen(OrderingScreen):
                 self._panel_hidden = False
             if "report" in event.data and event.t > self._opened:
                 self.held = False
-                self.notify(summary(self.model.report), title="Verdict", markup=False, timeout=15)
+                self._announce()
         self._log.mark(self.model.current_findings())
         self.show_all()
+
+    def _announce(self) -> None:
+        """The verdict, where its pane can't be seen: below another screen, or behind a maximised pane."""
+        if self.app.screen is not self or self.maximized not in (None, self._panel):
+            self.notify(summary(self.model.report), title="Verdict", markup=False, timeout=15)
 
     def on_log_arrived(self, message: LogArrived) -> None:
         self._log.extend(message.first, message.lines)
@@ -148,7 +159,7 @@ class LiveScreen(OrderingScreen):
             show_tiles(self._tiles, self.model)
             show_charts(self._charts, self.model)
             show_acceptance(self._bars, self.model)
-            self._findings.show(self.model.current_findings(), self.model.dismissed)
+            self.show_reading()
             self._panel.show(self.model)
             experiment = snapshot.experiment if snapshot else None
             self._panel.display = not self._panel_hidden and bool(experiment or self.model.report)
@@ -158,7 +169,13 @@ class LiveScreen(OrderingScreen):
             self.set_class(over, "-over")
             if snapshot is not None:
                 shown = self.model.finished.state if self.model.finished else snapshot.server.state
-                self._phases.show(snapshot.phases, state=shown, now_s=snapshot.t - snapshot.server.since)
+                self._phases.show(
+                    snapshot.phases,
+                    state=shown,
+                    now_s=snapshot.t - snapshot.server.since,
+                    expected=self._usual_s.get(snapshot.server.variant),
+                    silence=snapshot.silence,
+                )
                 locked = "locked: measuring" if experiment else orders.refusal(snapshot, self.follower.number)
                 load = snapshot.load
                 self.slider.show(load.asked, load.in_flight, snapshot.figures.running, locked=locked)
@@ -178,7 +195,7 @@ class LiveScreen(OrderingScreen):
         pane = panes[number - 1]
         if self.maximized is pane:
             self.minimize()
-        elif pane.display:
+        elif pane is not self._panel or pane.display:
             self.maximize(pane, container=False)
             if pane.can_focus:
                 pane.focus()  # so that it scrolls by key
@@ -190,36 +207,6 @@ class LiveScreen(OrderingScreen):
         else:
             self._panel_hidden = not self._panel_hidden
             self.show_all()
-
-    async def action_log(self, action: str) -> None:
-        """A key of the log, from anywhere on the screen."""
-        if self.query_one("#bottom").display:
-            self._log.focus()  # so that enter opens what the key went to
-        await self._log.run_action(action)
-
-    def _open_finding(self, finding: Finding) -> None:
-        text = "\n".join(finding_text(finding, 92))
-        self.app.push_screen(TextScreen(f"log line {finding.line}", text))
-
-    @on(LogView.FindingOpened)
-    @on(FindingsPane.Opened)
-    def _finding_opened(self, message: LogView.FindingOpened | FindingsPane.Opened) -> None:
-        self._open_finding(message.finding)
-
-    @on(LogView.FindingSelected)
-    def _line_selected(self, message: LogView.FindingSelected) -> None:
-        self._findings.select(message.finding)
-        if not self.query_one("#bottom").display:
-            self._open_finding(message.finding)
-
-    @on(FindingsPane.Selected)
-    def _finding_selected(self, message: FindingsPane.Selected) -> None:
-        self._log.reveal(message.finding.line)
-
-    @on(FindingsPane.Dismissed)
-    def _finding_dismissed(self, message: FindingsPane.Dismissed) -> None:
-        self.model.dismissed.add(message.finding.id)
-        self.show_all()
 
     def action_edit(self) -> None:
         """The profile in $EDITOR."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from sparktui.schema.live import Figures, GpuView, Snapshot
-from sparktui.ui.format import NOTHING, acceptance_state, number, percent, watts
+from sparktui.ui.format import NOTHING, acceptance_state, graph_share, number, percent, watts
 from sparktui.ui.model import RunModel
 from sparktui.ui.widgets.acceptance import AcceptanceBars
 from sparktui.ui.widgets.chart import Chart
@@ -36,27 +36,30 @@ def show_tiles(tiles: dict[str, Tile], model: RunModel) -> None:
     if snapshot is None:
         return
     figures = snapshot.figures
+    from_log = figures.server_source == "log"
+    note = "log" if from_log else ""
     age = figures.scrape_age_s
-    stale: Level = "stale" if age is not None and age > _STALE_S else "normal"
+    stale: Level = "stale" if age is not None and age > _STALE_S and not from_log else "normal"
     old = f"{age:.0f} s old" if stale == "stale" and age is not None else ""
-    _show_output(tiles["output"], model, figures, old)
+    _show_output(tiles["output"], model, figures, old, note)
     tiles["decode"].show(_with(number(figures.decode_tok_s), "tok/s"), "", _recent(model, "decode"))
     server = f"srv {number(figures.server_ttft_ms, 0)}"
     tiles["ttft"].show(_with(number(figures.ttft_ms, 0), "ms"), server, _recent(model, "ttft"))
-    tiles["kv"].show(percent(figures.kv_usage), old, _recent(model, "kv"), level=stale)
+    tiles["kv"].show(percent(figures.kv_usage), old, _recent(model, "kv"), level=stale, note=note)
     waiting = figures.waiting or 0
     requests = NOTHING if figures.running is None else f"{figures.running} run"
     level: Level = "warning" if waiting else stale
-    tiles["requests"].show(requests, f"{waiting} waiting" if waiting else old, (), level=level)
+    queue = f"{waiting} waiting" if waiting else old
+    tiles["requests"].show(requests, queue, (), level=level, note=note)
     tiles["power"].show(_with(number(watts(snapshot), 0), "W"), gpu_detail(snapshot), _recent(model, "power"))
 
 
-def _show_output(tile: Tile, model: RunModel, figures: Figures, old: str) -> None:
+def _show_output(tile: Tile, model: RunModel, figures: Figures, old: str, note: str) -> None:
     """The server's count; our own, named so, while the server doesn't tell."""
     history = _recent(model, "output")
     if figures.output_tok_s is not None or figures.client_output_tok_s is None:
         level: Level = "stale" if old else "normal"
-        tile.show(_with(number(figures.output_tok_s), "tok/s"), old, history, level=level)
+        tile.show(_with(number(figures.output_tok_s), "tok/s"), old, history, level=level, note=note)
     else:
         tile.show(_with(number(figures.client_output_tok_s), "tok/s"), "ours", history)
 
@@ -77,13 +80,15 @@ def show_acceptance(bars: AcceptanceBars, model: RunModel) -> None:
     """By position, or why not."""
     if model.snapshot is None:
         return
-    figures = model.snapshot.figures
+    snapshot, figures = model.snapshot, model.snapshot.figures
     shares = figures.acceptance_by_position
     bars.show(
         shares,
         mean_length=figures.mean_acceptance_length,
         k=len(shares) or None,
-        state=acceptance_state(figures, model.snapshot.server.speculating),
+        state=acceptance_state(figures, snapshot.server.speculating),
+        graphs=graph_share(snapshot.graph_steps),
+        source="log" if figures.server_source == "log" and figures.drafted is not None else "",
     )
 
 

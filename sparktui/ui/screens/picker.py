@@ -77,8 +77,11 @@ class PickerScreen(Screen[None]):
         profiles = sum(card.kind == "profile" for card in cards)
         running = sum(card.kind in ("run", "server", "container") for card in cards)
         title = f"sparktui   {profiles} profiles   {running} running here"
-        self.query_one("#picker-title", Static).update(title)
+        self._say(title)
         self._fill(here.key if here else None)
+
+    def _say(self, title: str) -> None:
+        self.query_one("#picker-title", Static).update(title)
 
     def _fill(self, keep: str | None) -> None:
         words = self._filter.value.casefold()
@@ -132,9 +135,12 @@ class PickerScreen(Screen[None]):
         from sparktui.ui.app import SparkApp
 
         assert isinstance(self.app, SparkApp)
+        doing = "starting the host for" if card.kind == "profile" else "attaching to"
+        self.app.call_from_thread(self._say, f"sparktui   {doing} {card.title} …")
         try:
             run = self.app.backend.open(card, variant)
         except CannotDo as exc:
+            self.app.call_from_thread(self.show, self._cards)
             self.app.call_from_thread(self.notify, str(exc), severity="error", markup=False, timeout=15)
             return
         self.app.call_from_thread(self.app.show_run, run)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
@@ -42,7 +43,7 @@ class SheetScreen(ModalScreen[bool]):
 
     def compose(self) -> ComposeResult:
         with Vertical() as box:
-            box.border_title = self._sheet.title
+            box.border_title = Content(self._sheet.title)
             yield Static("\n".join(self._sheet.lines), markup=False)
             yield Static(self._prompt(), markup=False, id="sheet-count")
 

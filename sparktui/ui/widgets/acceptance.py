@@ -40,6 +40,7 @@ class AcceptanceBars(RowWidget):
         super().__init__(id=id, classes=classes)
         self._shares: tuple[float, ...] = ()
         self._state = ""
+        self._graphs = ""
         self.title(_TITLE)
 
     def show(
@@ -49,21 +50,33 @@ class AcceptanceBars(RowWidget):
         mean_length: float | None,
         k: int | None,
         state: str = "",
+        graphs: str = "",
+        source: str = "",
     ) -> None:
         """``shares`` 0..1 by draft position; ``mean_length`` tokens a step of at most ``k`` + 1.
 
-        A ``state`` ("speculation off", "nothing drafted") stands in place of bars.
+        A ``state`` ("speculation off", "nothing drafted") stands in place of bars; ``graphs``, on the last
+        row, says which CUDA graphs the steps ran in; ``source`` where the figures come from, if that is
+        not /metrics.
         """
         state = plain(state)
-        self.title(_TITLE, "" if state else mean_length_text(mean_length, k))
-        if (tuple(shares), state) != (self._shares, self._state):
-            self._shares, self._state = tuple(shares), state
+        length = "" if state else mean_length_text(mean_length, k)
+        if length and source:
+            length = f"{length.removeprefix('mean ')} · {plain(source)}"
+        self.title(_TITLE, length)
+        new = (tuple(shares), state, plain(graphs))
+        if new != (self._shares, self._state, self._graphs):
+            self._shares, self._state, self._graphs = new
             self.redraw()
 
     def rows(self, width: int, height: int) -> list[Row]:
+        last: list[Row] = [[(self._graphs, "note")]] if self._graphs and height > 1 else []
+        room = height - len(last)
         if self._state or not self._shares:
-            return [[(self._state or "not enough data", "note")]]
-        return acceptance_rows(self._shares, width, height)
+            rows: list[Row] = [[(self._state or "not enough data", "note")]]
+        else:
+            rows = acceptance_rows(self._shares, width, room)
+        return rows + [[]] * (room - len(rows)) + last
 
 
 def mean_length_text(mean_length: float | None, k: int | None) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -17,74 +15,22 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from sparktui.schema.live import Finding
+from sparktui.schema.live import Expectation, Finding
+from sparktui.ui.widgets.finding_text import (
+    because,
+    expected_rows,
+    explanation,
+    finding_row,
+    heading,
+    line_number,
+    sorted_findings,
+)
 from sparktui.ui.widgets.log_lines import MARKS
-from sparktui.ui.widgets.log_store import SEVERITIES, plain
 
-NOTHING = "nothing found in the log so far"
+NOTHING_FOUND = "nothing found in the log so far"
 _ROWS_KEPT = 3  # rows that the list keeps when the explanation is long
-_WIDE = 64  # cells from which the severities stand in a column
-
-
-def sorted_findings(findings: Sequence[Finding], dismissed: Collection[str]) -> tuple[Finding, ...]:
-    """Those above harmless that are not dismissed (by id): by severity, CUDA graphs first, by line."""
-    kept = [f for f in findings if f.severity != "harmless" and f.id not in dismissed]
-
-    def weight(f: Finding) -> tuple[int, bool, int]:
-        return SEVERITIES.index(f.severity), not f.id.startswith("cg-"), f.line
-
-    return tuple(sorted(kept, key=weight))
-
-
-def heading(findings: Sequence[Finding], dismissed: int) -> str:
-    """``Findings  2 ▲ 1 ·``: how many of each mark."""
-    counts = Counter(MARKS[f.severity] for f in findings)
-    parts = [f"{counts[mark]} {mark}" for mark in dict.fromkeys(MARKS.values()) if counts[mark]]
-    told = "  ".join(["Findings", " ".join(parts)] if parts else ["Findings"])
-    return f"{told}  ({dismissed} dismissed)" if dismissed else told
-
-
-def shortened(text: str, width: int) -> str:
-    """Head and tail of a long text: vLLM says what is wrong first and what it does about it last."""
-    if len(text) <= width:
-        return text
-    if width < 8:
-        return text[: max(0, width - 1)] + "…"[: max(0, width)]
-    head = (width - 1) // 3
-    return f"{text[:head].rstrip()}…{text[len(text) - (width - 1 - head) :]}"
-
-
-def finding_row(finding: Finding, width: int, line_width: int = 1, word_width: int = 0) -> str:
-    """``▲ 144 costs speed  CUDAGraphMode…cudagraph_mode=PIECEWISE``, at most ``width`` characters."""
-    head = f"{MARKS[finding.severity]} {finding.line:>{line_width}} {finding.severity:<{word_width}}  "
-    return head[:width] + shortened(plain(finding.text), max(0, width - len(head)))
-
-
-def explanation(finding: Finding, width: int) -> list[str]:
-    """Meaning, cost and remedy, wrapped."""
-    told = (("", finding.meaning), ("Costs: ", finding.cost), ("Do: ", finding.remedy))
-    return [line for label, text in told if text for line in _wrapped(label + plain(text), width)]
-
-
-def finding_text(finding: Finding, width: int) -> list[str]:
-    """The whole record as plain lines of at most ``width`` characters."""
-    lines = _wrapped(f"{MARKS[finding.severity]} {finding.severity}, log line {finding.line}".strip(), width)
-    told = (
-        ("", finding.text),
-        ("Meaning", finding.meaning),
-        ("Costs", finding.cost),
-        ("Do", finding.remedy),
-        ("Flag", finding.flag),
-        ("Rule", finding.id),
-    )
-    for label, text in told:
-        if text:
-            lines += ["", *([label] if label else []), *_wrapped(plain(text), width)]
-    return lines
-
-
-def _wrapped(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, max(1, width), break_on_hyphens=False)
+_WIDE = 60  # cells from which the severities stand in a column
+_EXPECTED_STYLE = {True: "met", False: "fails", None: "note"}
 
 
 def _key(key: str, action: str, label: str, name: str, tooltip: str, show: bool = False) -> Binding:
@@ -98,10 +44,11 @@ class FindingsPane(Widget, can_focus=True):
         _key("left_square_bracket,up", "select(-1)", "Previous", "previous", "Previous finding"),
         _key("right_square_bracket,down", "select(1)", "Next", "next", "Next finding"),
         _key("d", "dismiss", "Dismiss", "dismiss", "Hide this finding from now on", show=True),
-        _key("enter", "open", "Open", "open", "The whole record with its rule", show=True),
+        _key("u", "restore", "Undismiss", "restore", "Show dismissed findings again"),
+        _key("enter", "open", "Record", "open", "The whole record with its rule", show=True),
     ]
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        *(f"findings-pane--{name}" for name in ("fails", "costs", "note", "selected", "detail")),
+        *(f"findings-pane--{name}" for name in ("fails", "costs", "note", "met", "selected", "detail")),
     }
     DEFAULT_CSS = """
     FindingsPane {
@@ -110,6 +57,7 @@ class FindingsPane(Widget, can_focus=True):
         & .findings-pane--fails { color: $text-error; text-style: bold; }
         & .findings-pane--costs { color: $text-warning; }
         & .findings-pane--note { color: $text-muted; }
+        & .findings-pane--met { color: $text-success; }
         & .findings-pane--selected { text-style: bold reverse; }
         & .findings-pane--detail { color: $foreground; }
     }
@@ -145,10 +93,17 @@ class FindingsPane(Widget, can_focus=True):
 
         finding: Finding
 
+    @dataclass
+    class Restored(Message):
+        """The user wants to see the dismissed ones again."""
+
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._findings: tuple[Finding, ...] = ()
+        self._known: Sequence[Finding] = ()  # the dismissed ones too: they may be causes
+        self._expected: tuple[Expectation, ...] = ()
         self._index = 0
+        self._chosen = False  # by the user; until then the most expensive one is selected
         self._heading = ""
         self._rows: tuple[Size, list[Strip]] | None = None  # the size they were made for
         self._top = 0  # index of the first finding in view
@@ -159,23 +114,44 @@ class FindingsPane(Widget, can_focus=True):
         """The finding that is explained, if there is any."""
         return self._findings[self._index] if self._findings else None
 
-    def show(self, findings: Sequence[Finding], dismissed: Collection[str] = ()) -> None:
-        """All findings so far and the ids of those not to be shown; the selection stays on its finding."""
-        shown = sorted_findings(findings, dismissed)
-        if shown != self._findings:
-            chosen = self.selected
-            self._findings = shown
-            self._index = next(
-                (i for i, f in enumerate(shown) if chosen and (f.id, f.line) == (chosen.id, chosen.line)),
-                max(0, min(self._index, len(shown) - 1)),
-            )
+    def show(
+        self,
+        findings: Sequence[Finding],
+        dismissed: Collection[str] = (),
+        expected: Sequence[Expectation] = (),
+    ) -> None:
+        """All findings so far, the ids of those not to be shown, and what the profile expects in the log.
+
+        The most expensive one is selected until the user selects another, which then stays so.
+        """
+        self._known = findings
+        shown, wanted = sorted_findings(findings, dismissed), tuple(expected)
+        if (shown, wanted) != (self._findings, self._expected):
+            chosen = self.selected if self._chosen else None
+            gone = chosen is not None and chosen.id in dismissed
+            self._findings, self._expected = shown, wanted
+            self._index = self._place(chosen, gone)
             self._redraw(layout=True)
         self._tell(sum(f.severity != "harmless" and f.id in dismissed for f in findings))
 
+    def _place(self, chosen: Finding | None, gone: bool) -> int:
+        """Where the user's choice is now; of one just dismissed the next, of another boot's the first."""
+        if chosen is None:
+            self._chosen = False
+            return 0
+        same = (i for i, f in enumerate(self._findings) if (f.id, f.line) == (chosen.id, chosen.line))
+        found = next(same, None)
+        if found is not None:
+            return found
+        self._chosen = gone
+        return max(0, min(self._index, len(self._findings) - 1)) if gone else 0
+
     def select(self, finding: Finding) -> None:
         """Go to this finding without telling so: somebody else selected it."""
-        if finding in self._findings:
-            self._go(self._findings.index(finding))
+        for index, known in enumerate(self._findings):
+            if (known.id, known.line) == (finding.id, finding.line):
+                self._go(index)
+                return
 
     def action_select(self, step: int) -> None:
         """The next or previous finding."""
@@ -186,18 +162,24 @@ class FindingsPane(Widget, can_focus=True):
         if self.selected is not None:
             self.post_message(self.Dismissed(self.selected))
 
+    def action_restore(self) -> None:
+        """Ask for the dismissed ones."""
+        self.post_message(self.Restored())
+
     def action_open(self) -> None:
         """Ask for the whole record."""
         if self.selected is not None:
             self.post_message(self.Opened(self.selected))
 
     def on_click(self, event: events.Click) -> None:
-        row = event.y - self.gutter.top
+        row = event.y - self.gutter.top - len(expected_rows(self._expected, self.size.width))
         if 0 <= row < self._list_height(self.size):
             self._choose(self._top + row)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return max(1, len(self._findings) + len(self._detail(width)))
+        return len(expected_rows(self._expected, width)) + max(
+            1, len(self._findings) + len(self._detail(width))
+        )
 
     def render_line(self, y: int) -> Strip:
         if self._rows is None or self._rows[0] != self.size:
@@ -215,6 +197,7 @@ class FindingsPane(Widget, can_focus=True):
             self.post_message(self.Selected(self._findings[index]))
 
     def _go(self, index: int) -> None:
+        self._chosen = True
         if index != self._index:
             self._index = index
             self._redraw(layout=True)
@@ -230,30 +213,45 @@ class FindingsPane(Widget, can_focus=True):
             self.border_title = Content(told)
 
     def _detail(self, width: int) -> list[str]:
-        if self.selected is None:
+        chosen = self.selected
+        if chosen is None:
             return []
-        return [f"  {line}" for line in explanation(self.selected, width - 2)]
+        reason = because(chosen, self._known)
+        return [f"  {line}" for line in explanation(chosen, width - 2, reason)]
 
     def _list_height(self, size: Size) -> int:
         """Rows of the list: all where there is room, else what the explanation leaves, else a few."""
-        count = len(self._findings)
-        room = max(size.height - len(self._detail(size.width)), min(_ROWS_KEPT, size.height))
-        return min(count, room)
+        left = max(0, size.height - len(expected_rows(self._expected, size.width)))
+        room = max(left - len(self._detail(size.width)), min(_ROWS_KEPT, left))
+        return min(len(self._findings), room)
 
     def _drawn(self, size: Size) -> list[Strip]:
-        width, height = size.width, self._list_height(size)
+        width = size.width
+        top = [
+            self._strip(text, width, _EXPECTED_STYLE[met])
+            for text, met in expected_rows(self._expected, width)
+        ]
         if not self._findings:
-            return [self._strip(NOTHING, width, "note")]
+            return [*top, self._strip(NOTHING_FOUND, width, "note")]
+        rows = [*top, *self._listed(size)]
+        detail = self._detail(width)[: max(0, size.height - len(rows))]
+        return rows + [self._strip(line, width, "detail") for line in detail]
+
+    def _listed(self, size: Size) -> list[Strip]:
+        width, height = size.width, self._list_height(size)
         self._top = max(0, min(self._top, self._index), self._index - height + 1)
-        line_width = max(len(str(f.line)) for f in self._findings)
-        word_width = max(len(f.severity) for f in self._findings) if width >= _WIDE else 0
+        wide = width >= _WIDE
+        line_width = max(len(line_number(f)) for f in self._findings)
+        word_width = max(len(f.severity) for f in self._findings) if wide else 0
         rows = []
         for index, finding in enumerate(self._findings[self._top : self._top + height], self._top):
-            text = finding_row(finding, width, line_width, word_width)
-            chosen = ["selected"] if index == self._index else []
-            rows.append(self._strip(text, width, _style_name(finding), *chosen))
-        detail = self._detail(width)[: size.height - height]
-        return rows + [self._strip(line, width, "detail") for line in detail]
+            selected = index == self._index
+            reason = because(finding, self._known) if wide else ""
+            text = finding_row(
+                finding, width, selected=selected, line_width=line_width, word_width=word_width, reason=reason
+            )
+            rows.append(self._strip(text, width, _style_name(finding), *["selected"] * selected))
+        return rows
 
     def _strip(self, text: str, width: int, name: str, *over: str) -> Strip:
         style = self.get_component_rich_style(f"findings-pane--{name}")

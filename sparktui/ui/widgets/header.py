@@ -8,6 +8,7 @@ from textual.widgets import Static
 from sparktui.schema.live import Snapshot
 from sparktui.ui.format import clock, duration
 from sparktui.ui.model import RunModel
+from sparktui.ui.widgets.finding_text import sorted_findings
 
 _STATES = {
     "idle": ("·", "dim"),
@@ -53,19 +54,28 @@ def header_text(model: RunModel, number: int | None) -> Text:
         text.append("  ? NO CONNECTION ", "bold red")
         return text
     if snapshot is None:
+        text.append("  ▸ STARTING the host …", "bold yellow")
         return text
     _append_server(text, snapshot)
-    warnings = model.warnings()
+    warnings = warning_text(model)
     if warnings:
-        text.append(f"  {len(warnings)} ▲", "bold yellow")
-        worst = next((f for f in warnings if f.id.startswith("cg-")), None)
-        if worst is not None:
-            text.append(" CUDA graphs downgraded", "bold yellow")
+        text.append(f"  {warnings}", "bold red" if warnings.endswith("boot fails") else "bold yellow")
     _append_place(text, snapshot)
     driver = snapshot.driver
     if driver is not None and driver.client != number:
         text.append(f"  driven from {driver.label} since {clock(driver.since)}", "magenta")
     return text
+
+
+def warning_text(model: RunModel) -> str:
+    """``2 ▲ CUDA graphs downgraded``: how many warnings and the gravest; nothing without any."""
+    found, unmet = sorted_findings(model.warnings()), model.unmet()
+    if not found:
+        return f"{len(unmet)} ▲ expected line missing" if unmet else ""
+    worst = found[0]
+    mark = "✖" if worst.severity == "boot fails" else "▲"
+    what = "CUDA graphs downgraded" if worst.id.startswith("cg-") else worst.severity
+    return f"{len(found) + len(unmet)} {mark} {what}"
 
 
 def _append_server(text: Text, snapshot: Snapshot) -> None:

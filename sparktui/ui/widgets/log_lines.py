@@ -18,7 +18,8 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from sparktui.schema.live import Finding, Severity
-from sparktui.ui.widgets.log_store import LogLine, LogStore, spans
+from sparktui.ui.widgets.log_store import LogStore
+from sparktui.ui.widgets.log_text import LogLine, spans
 
 MARKS: dict[Severity, str] = {
     "boot fails": "✖",
@@ -180,9 +181,11 @@ class LogLines(ScrollView, can_focus=False):
         return strip.crop_extend(left - start, left - start + width, style)
 
     def _line_style(self, line: LogLine, finding: Finding | None) -> Style:
-        if finding is not None and finding.severity != "note":
+        if finding is not None and finding.severity not in ("note", "harmless"):
             return self._style("fails" if finding.severity == "boot fails" else "costs")
-        return self._style("quiet" if line.access else _LEVEL_CLASSES.get(line.level, "plain"))
+        if line.access or self.store.harmless(line.number):
+            return self._style("quiet")
+        return self._style(_LEVEL_CLASSES.get(line.level, "plain"))
 
     def _style(self, name: str, partial: bool = False) -> Style:
         return self.get_component_rich_style(f"log-lines--{name}", partial=partial)

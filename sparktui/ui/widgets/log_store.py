@@ -2,80 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import NamedTuple, get_args
+from typing import get_args
 
 from rich.cells import cell_len
 
 from sparktui.schema.live import Finding, Severity
+from sparktui.ui.widgets.log_text import LOUD, LogLine, continues, parse
 
 CAPACITY = 10_000  # lines kept, as many as the host keeps
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)  # the gravest first
-LOUD = frozenset({"WARNING", "ERROR", "CRITICAL"})
+_FARTHEST = 500  # lines that a record is followed for in either direction
 _QUIET: frozenset[Severity] = frozenset({"note", "harmless"})
-_SHORT = {"WARNING": "WARN", "CRITICAL": "CRIT"}
-_GLOG = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL"}
-
-# vLLM's logger ``(Proc pid=1) WARNING 11-30 …``, uvicorn's ``INFO:     …``, glog's ``[W1130 17:58:18…``, and
-# Python's own tracebacks and warnings, which bear no level. An indented line goes with the one above it.
-_HEAD = re.compile(
-    r"(?:\([A-Za-z][^()]{0,60}\) ?)*"
-    r"(?:(?P<level>TRACE|DEBUG|INFO|WARNING|ERROR|CRITICAL)"
-    r"(?: \d\d-\d\d (?P<time>\d\d:\d\d:\d\d) \[?[\w./-]+:\d+\]? ?|: {2,}|:? |$)"
-    r"|\[?(?P<glog>[IWEF])\d{4} \d\d:\d\d:"
-    r"|(?P<error>Traceback \(most recent|[\w.]+(?:Error|Exception):)"
-    r"|(?P<warning>\S+:\d+: \w*Warning:)"
-    r"|(?P<indent>[ \t]))"
-)
-_ACCESS = re.compile(r'"[A-Z]+ \S+ HTTP/[\d.]+" [23]\d\d\b')
-# C0, DEL, C1, line and paragraph separators, marks that reorder text, halves of surrogate pairs.
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-class LogLine(NamedTuple):
-    """One line of server.log."""
-
-    number: int  # from 1
-    text: str
-    brief: str  # time, level and message: what fits 80 columns
-    level: str  # empty where the line states none
-    access: bool  # uvicorn served a request, and well
-
 
 _number = attrgetter("number")
 
 
-def plain(text: str) -> str:
-    """Text that a terminal shows as it is: tabs as spaces, control characters as U+FFFD."""
-    return text if text.isprintable() else _CONTROLS.sub("�", text.expandtabs())
-
-
-def parse(number: int, raw: str, above: str = "") -> LogLine:
-    """A line; an indented one without a level of its own has the level of the line ``above``."""
-    text = plain(raw)
-    found = _HEAD.match(text)
-    level, brief, access = "", text, False
-    if found is None:
-        pass
-    elif found["level"]:
-        level = found["level"]
-        brief = f"{found['time'] or '':8} {_SHORT.get(level, level):5} {text[found.end() :]}"
-        access = level == "INFO" and _ACCESS.search(text) is not None
-    elif found["glog"]:
-        level = _GLOG[found["glog"]]
-    else:
-        level = above if found["indent"] else "ERROR" if found["error"] else "WARNING"
-    return LogLine(number, text, brief, level, access)
-
-
-def spans(text: str, query: str) -> list[tuple[int, int]]:
-    """Where ``query`` stands in ``text``, upper or lower case, as character ranges."""
-    if not query:
-        return []
-    return [found.span() for found in re.finditer(re.escape(query), text, re.IGNORECASE)]
+def _held(finding: Finding) -> int:
+    """Lines of its record, as many as can be kept."""
+    return max(1, min(finding.lines, CAPACITY))
 
 
 class LogStore:
@@ -90,7 +37,8 @@ class LogStore:
         self.width = 0  # cells of the widest line so far
         self._lines: list[LogLine] = []
         self._rows: list[LogLine] = []
-        self._findings: dict[int, Finding] = {}
+        self._findings: dict[int, Finding] = {}  # by the line that says it
+        self._records: dict[int, Finding] = {}  # by every line of the record
         self._marked: tuple[Finding, ...] = ()
         self._warnings_only = False
         self._show_access = False
@@ -110,7 +58,7 @@ class LogStore:
 
     @property
     def warnings_only(self) -> bool:
-        """Show only lines of level WARNING and above, or with a finding above note."""
+        """Show only lines with a finding above note, and of level WARNING and above if not harmless."""
         return self._warnings_only
 
     @warnings_only.setter
@@ -170,13 +118,51 @@ class LogStore:
         if marked == self._marked:
             return False
         self._marked = marked
-        self._findings = {f.line: f for f in reversed(marked) if f.severity != "harmless"}
+        self._findings = {f.line: f for f in reversed(marked) if f.line}
+        self._records = {
+            number: f for f in reversed(marked) if f.line for number in range(f.line, f.line + _held(f))
+        }
         self._filter()
         return True
 
     def finding(self, number: int | None) -> Finding | None:
-        """The gravest finding of this line, unless it has none or a harmless one."""
+        """The gravest finding that begins on this line; it may be a harmless one."""
         return None if number is None else self._findings.get(number)
+
+    def finding_around(self, number: int | None) -> Finding | None:
+        """The gravest finding whose record this line belongs to."""
+        return None if number is None else self._records.get(number)
+
+    def harmless(self, number: int) -> bool:
+        """Whether a rule explains this line, and says that it does no harm."""
+        found = self._records.get(number)
+        return found is not None and found.severity == "harmless"
+
+    @property
+    def left_out(self) -> int:
+        """How many warnings ``warnings_only`` leaves out because they are harmless."""
+        held = (self._at(number) for number in self._records if self.harmless(number))
+        return sum(line is not None and line.level in LOUD for line in held)
+
+    def texts(self, first: int, count: int) -> list[str]:
+        """Lines ``first`` and on as the server wrote them, those that are kept."""
+        start = bisect_left(self._lines, first, key=_number)
+        end = bisect_left(self._lines, first + count, key=_number)
+        return [line.text for line in self._lines[start:end]]
+
+    def record(self, number: int) -> tuple[int, list[str]]:
+        """The record that this line belongs to, as the text tells: the first line's number, and the lines."""
+        index = bisect_left(self._lines, number, key=_number)
+        if index == len(self._lines) or self._lines[index].number != number:
+            return number, []
+        start = end = index
+        while start > max(0, index - _FARTHEST) and continues(self._lines[start - 1], self._lines[start]):
+            start -= 1
+        last = min(len(self._lines), index + _FARTHEST) - 1
+        while end < last and continues(self._lines[end], self._lines[end + 1]):
+            end += 1
+        lines = self._lines[start : end + 1]
+        return lines[0].number, [line.text for line in lines]
 
     def line(self, number: int) -> LogLine | None:
         """The line of this number, if it is among the rows."""
@@ -202,16 +188,22 @@ class LogStore:
         return _step(self.matches(text), after, step)
 
     def step_finding(self, after: int, step: int) -> Finding | None:
-        """The next or previous finding whose line is shown, round the ends."""
-        number = _step(sorted(n for n in self._findings if self.line(n) is not None), after, step)
+        """The next or previous finding above harmless whose line is shown, round the ends."""
+        told = (n for n, f in self._findings.items() if f.severity != "harmless")
+        number = _step(sorted(n for n in told if self.line(n) is not None), after, step)
         return self.finding(number)
+
+    def _at(self, number: int) -> LogLine | None:
+        index = bisect_left(self._lines, number, key=_number)
+        found = self._lines[index] if index < len(self._lines) else None
+        return found if found is not None and found.number == number else None
 
     def _shows(self, line: LogLine) -> bool:
         finding = self._findings.get(line.number)
         if finding is not None and finding.severity not in _QUIET:
             return True
         if self._warnings_only:
-            return line.level in LOUD
+            return line.level in LOUD and not self.harmless(line.number)
         return self._show_access or not line.access
 
     def _filter(self) -> None:

@@ -8,65 +8,23 @@ from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
 from sparktui.schema.live import Finding
+from sparktui.ui.widgets.log_keys import LOG_KEYS, subtitle
 from sparktui.ui.widgets.log_lines import LogLines
-from sparktui.ui.widgets.log_store import LogStore, plain
-
-
-def subtitle(store: LogStore, follow: bool, query: str, cursor: int | None) -> str:
-    """The bottom border: whether new lines scroll in, how many lines, what is sought, what is left out."""
-    shown, total = len(store.rows), f"{store.last:,} lines"
-    hidden = store.held - shown
-    parts = ["follow ▾" if follow else "f follow"]
-    if store.warnings_only:
-        parts.append(f"{shown:,} of {total}  warnings only")
-    else:
-        parts.append(f"{total}  {hidden:,} folded (A)" if hidden else total)
-    if query:
-        found = store.matches(query)
-        place = f"{found.index(cursor) + 1} of " if cursor in found else ""
-        parts.append(f"/{query[:20]}  {place}{len(found):,} found" if found else f"/{query[:20]}  not found")
-    else:
-        parts.append("/ find")
-    return "  ".join([*parts, "w all" if store.warnings_only else "w warnings"])
-
-
-def _key(key: str, action: str, label: str, tooltip: str, show: bool = False) -> Binding:
-    return Binding(
-        key, action, label, show=show, id=f"log.{label.lower().replace(' ', '_')}", tooltip=tooltip
-    )
+from sparktui.ui.widgets.log_store import LogStore
+from sparktui.ui.widgets.log_text import plain
 
 
 class LogView(Vertical, can_focus=True):
     """The log with its keys and its find line."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        _key("slash", "find", "Find", "Find plain text in the log", show=True),
-        _key("n", "match(1)", "Next match", "Go to the next match"),
-        _key("N", "match(-1)", "Previous match", "Go to the previous match"),
-        _key("w", "warnings", "Warnings", "Only warnings, errors and findings", show=True),
-        _key("f", "follow", "Follow", "Scroll along with new lines, or stop", show=True),
-        _key("g,home", "top", "Top", "First line"),
-        _key("G,end", "bottom", "End", "Last line, and follow"),
-        _key("left_square_bracket", "finding(-1)", "Previous finding", "Previous line with a finding"),
-        _key("right_square_bracket", "finding(1)", "Next finding", "Next line with a finding"),
-        _key("enter", "open", "Open finding", "The whole record of this line's finding"),
-        _key("A", "access", "Access lines", "Show or fold requests that went well"),
-        _key("p", "whole", "Prefixes", "Lines as the server wrote them: process, date and source too"),
-        _key("escape", "close_find", "End search", "Forget the query"),
-        _key("up", "scroll(-1)", "Line up", "Scroll a line up"),
-        _key("down", "scroll(1)", "Line down", "Scroll a line down"),
-        _key("pageup", "page(-1)", "Page up", "Scroll a page up"),
-        _key("pagedown", "page(1)", "Page down", "Scroll a page down"),
-        _key("shift+left", "sideways(-1)", "Left", "Scroll half a width to the left"),
-        _key("shift+right", "sideways(1)", "Right", "Scroll half a width to the right"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = LOG_KEYS
     DEFAULT_CSS = """
     LogView {
         border: round $border-blurred; height: 1fr; background: $surface;
@@ -96,6 +54,18 @@ class LogView(Vertical, can_focus=True):
         """
 
         finding: Finding
+
+    @dataclass
+    class RecordOpened(Message):
+        """The user wants the whole record of a line that no rule knows.
+
+        Attributes:
+            first: number of its first line, from 1.
+            lines: as the server wrote them.
+        """
+
+        first: int
+        lines: list[str]
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
@@ -178,10 +148,14 @@ class LogView(Vertical, can_focus=True):
             self.post_message(self.FindingSelected(finding))
 
     def action_open(self) -> None:
-        """Ask for the record of the finding under the cursor."""
-        finding = self.store.finding(self.lines.cursor)
+        """Ask for the record under the cursor: a finding's, else as its lines tell."""
+        finding, cursor = self.store.finding_around(self.lines.cursor), self.lines.cursor
         if finding is not None:
             self.post_message(self.FindingOpened(finding))
+        elif cursor is not None:
+            first, lines = self.store.record(cursor)
+            if lines:
+                self.post_message(self.RecordOpened(first, lines))
 
     def action_warnings(self) -> None:
         """Show warnings only, or all again."""
@@ -247,8 +221,8 @@ class LogView(Vertical, can_focus=True):
     def _point(self, event: LogLines.Pointed) -> None:
         event.stop()
         self.reveal(event.number)
-        finding = self.store.finding(event.number)
-        if finding is not None:
+        finding = self.store.finding_around(event.number)
+        if finding is not None and finding.severity != "harmless":
             self.post_message(self.FindingSelected(finding))
 
     @on(LogLines.FollowEnded)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from rich.cells import cell_len, set_cell_size
 from textual.geometry import Size
 
-from sparktui.schema.live import BootPhase
+from sparktui.schema.live import BootPhase, Silence
 from sparktui.ui.widgets.rows import Row, RowWidget, plain
 
 _JOIN = " ─ "
@@ -20,9 +20,12 @@ _OVER = ("failed", "lost", "stopped", "stopping")
 Item = tuple[str, str]
 """Text and part ("done", "current", "failed", "todo") of one phase."""
 
+Quiet = tuple[str, str, str]
+"""A silence: how long, why, compared with before."""
+
 
 class Phases(RowWidget):
-    """Boot phases on one row, or two."""
+    """Boot phases on one row, or two; a row more while the server is silent."""
 
     PREFIX = "phases"
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -30,17 +33,19 @@ class Phases(RowWidget):
         "phases--current",
         "phases--failed",
         "phases--todo",
+        "phases--quiet",
         "phases--join",
     }
     DEFAULT_CSS = """
     Phases {
         width: 1fr;
         height: auto;
-        max-height: 2;
+        max-height: 3;
         & > .phases--done { color: $success; }
         & > .phases--current { color: $accent; text-style: bold; }
         & > .phases--failed { color: $error; text-style: bold; }
         & > .phases--todo { color: $text-muted; }
+        & > .phases--quiet { color: $warning; }
         & > .phases--join { color: $text-muted; }
     }
     """
@@ -49,6 +54,7 @@ class Phases(RowWidget):
         super().__init__(id=id, classes=classes)
         self._items: list[Item] = []
         self._current = 0
+        self._quiet: Quiet | None = None
 
     def show(
         self,
@@ -57,16 +63,19 @@ class Phases(RowWidget):
         state: str,
         now_s: float | None = None,
         expected: Mapping[str, float] | None = None,
+        silence: Silence | None = None,
     ) -> None:
         """``phases`` so far, ``state`` of the server, ``now_s`` seconds since its start.
 
-        ``expected`` maps phase names to seconds in an earlier boot, in its order.
+        ``expected`` maps phase names to seconds in an earlier boot, in its order. ``silence`` is explained
+        while the server boots.
         """
         items, current = phase_items(phases, state, now_s, expected or {})
-        if (items, current) == (self._items, self._current):
+        quiet = quiet_parts(silence) if silence is not None and state == "booting" else None
+        if (items, current, quiet) == (self._items, self._current, self._quiet):
             return
         before = self._height(self.size.width)
-        self._items, self._current = items, current
+        self._items, self._current, self._quiet = items, current, quiet
         if self._height(self.size.width) != before:
             self.refresh(layout=True)
         self.redraw()
@@ -75,10 +84,30 @@ class Phases(RowWidget):
         return self._height(width)
 
     def rows(self, width: int, height: int) -> list[Row]:
-        return wrap(self._items, self._current, width, min(height, _MOST_ROWS))
+        last: list[Row] = [[(quiet_line(*self._quiet, width), "quiet")]] if self._quiet and height > 1 else []
+        return wrap(self._items, self._current, width, min(height - len(last), _MOST_ROWS)) + last
 
     def _height(self, width: int) -> int:
-        return len(wrap(self._items, self._current, width, _MOST_ROWS))
+        return len(wrap(self._items, self._current, width, _MOST_ROWS)) + bool(self._quiet)
+
+
+def quiet_parts(silence: Silence) -> Quiet:
+    """How long, why, and the comparison with earlier boots: a silence is never called a fault."""
+    before = silence.before_s
+    longer = "up to" if before is None or silence.seconds <= before else "longer than the"
+    return (
+        f"… quiet for {silence.seconds:.0f} s",
+        plain(silence.reason).rstrip("."),
+        "" if before is None else f"{longer} {before:.0f} s before",
+    )
+
+
+def quiet_line(how_long: str, why: str, compared: str, width: int) -> str:
+    """``… quiet for 38 s: why; up to 95 s before``; where room is short the reason is cut."""
+    room = width - cell_len(how_long) - 2 - (cell_len(compared) + 2) * bool(compared)
+    why = _cut(why, room) if room > 1 else ""
+    told = f"{how_long}: {why}" if why else how_long
+    return _cut(f"{told}; {compared}" if compared else told, width)
 
 
 def phases_line(

@@ -44,6 +44,7 @@ class Tile(RowWidget):
         super().__init__(id=id, classes=classes)
         self._label = plain(label)
         self._shown: tuple[str, str, tuple[float | None, ...], Level] = (NOT_KNOWN, "", (), "normal")
+        self._note = ""
         self.title(label)
 
     def show(
@@ -53,11 +54,16 @@ class Tile(RowWidget):
         history: Sequence[float | None] = (),
         *,
         level: Level = "normal",
+        note: str = "",
     ) -> None:
         """``value`` with its unit, or — when it isn't known; ``history`` oldest first, None for gaps.
 
         ``warning`` adds ▲, ``stale`` dims; both put the detail, which says why, in the history's place.
+        ``note``: a word on the border, such as where the value comes from.
         """
+        if note != self._note:
+            self._note = note
+            self.title(self._label, note)
         new = (plain(value), plain(detail), tuple(history), level)
         if new != self._shown:
             self._shown = new

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 
 from rich.style import Style
 from textual.app import App, ComposeResult
@@ -14,10 +15,11 @@ from textual.message import Message
 from textual.pilot import Pilot
 from textual.widget import Widget
 
+from sparktui.bootlog.lines import Line, LineSplitter
 from sparktui.schema.live import Finding, Severity
-from tests.bootlog.logs import log_lines
 
 W1 = "0.24.0-h200/boot_fi_ngram.log"  # CUDA graphs degraded to PIECEWISE, on line 34
+_LOGS = Path(__file__).parents[2] / "fixtures" / "logs"
 FOREIGN = ("[/x] y", "[red]no[/red]", "[EngineCore] in", "\x1b[31mESC\x1b[0m \x07bell", "[/]")
 
 
@@ -90,6 +92,12 @@ async def looking(widget: Widget, size: tuple[int, int] = (80, 24)) -> AsyncIter
         yield Look(pilot, heard)
 
 
+def log_lines(name: str) -> list[Line]:
+    """A recorded log, cleaned."""
+    splitter = LineSplitter()
+    return splitter.feed((_LOGS / name).read_bytes()) + splitter.flush()
+
+
 @cache
 def w1_lines() -> tuple[str, ...]:
     return tuple(line.text for line in log_lines(W1))
@@ -98,10 +106,15 @@ def w1_lines() -> tuple[str, ...]:
 @cache
 def w1_findings() -> tuple[Finding, ...]:
     """What the log's reader finds there, in its words; fixed here, so that its rules may change."""
-    return tuple(
-        Finding(id, severity, line, w1_lines()[line - 1].partition("] ")[2], *told)
-        for id, severity, line, *told in _FOUND
-    )
+    return tuple(_found(*each) for each in _FOUND)
+
+
+def _found(
+    id: str, severity: Severity, line: int, meaning: str, cost: str = "", remedy: str = "", flag: str = "",
+    source: str = "",
+) -> Finding:  # fmt: skip
+    text = w1_lines()[line - 1].partition("] ")[2]
+    return Finding(id, severity, line, text, meaning, cost, remedy, flag, source)
 
 
 def w1_finding() -> Finding:
@@ -126,7 +139,7 @@ _FOUND: tuple[tuple[str, Severity, int, *tuple[str, ...]], ...] = (
         "one-token steps. Decode and verify lose their full CUDA graph.",
         "Every decode step, whatever k is; reports range from -16 % to -47 % tok/s.",
         "Try --attention-backend FLASH_ATTN or TRITON_ATTN, or compare with speculation off.",
-        "--attention-backend",
+        "--attention-backend", "several reports",
     ),
     ("sampling", "note", 54, "The model brings its own sampling parameters."),
     ("jit", "note", 91, "A kernel was compiled while a request waited."),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from sparktui.schema.live import Finding, Severity
-from sparktui.ui.widgets.log_store import CAPACITY, LogStore, parse, plain, spans
-from tests.bootlog.logs import log_lines
-from tests.ui.logs.looking import W1, w1_finding, w1_findings, w1_lines
+from sparktui.ui.widgets.log_store import CAPACITY, LogStore
+from sparktui.ui.widgets.log_text import parse, plain, spans
+from tests.ui.logs.looking import W1, log_lines, w1_finding, w1_findings, w1_lines
 
 
 def finding(line: int, severity: Severity = "costs speed", id: str = "r") -> Finding:
@@ -102,7 +102,7 @@ def test_warnings_only_shows_warnings_and_findings_above_note(w1: LogStore) -> N
     everything = len(w1.rows)
     w1.warnings_only = True
     assert 34 in numbers(w1)
-    assert len(w1.rows) == 13
+    assert len(w1.rows) == 12
     assert all(row.level == "WARNING" for row in w1.rows)
     info = next(line for line in range(1, 60) if line not in numbers(w1))
     w1.mark([*w1_findings(), finding(info)])
@@ -160,7 +160,9 @@ def test_stepping_goes_round_the_ends(w1: LogStore) -> None:
 
 def test_findings_by_line_the_gravest_first(w1: LogStore) -> None:
     assert w1.finding(34) == w1_finding()
-    assert w1.finding(8) is None  # harmless
+    harmless = w1.finding(8)
+    assert harmless is not None
+    assert harmless.severity == "harmless"
     grave = finding(34, "boot fails", "grave")
     assert w1.mark([*w1_findings(), grave])
     assert w1.finding(34) == grave
@@ -200,3 +202,63 @@ def test_clear_forgets(w1: LogStore) -> None:
     assert (w1.last, list(w1.rows), w1.finding(34), w1.width) == (0, [], None, 0)
     w1.extend(1, ["again"])
     assert numbers(w1) == [1]
+
+
+def test_a_harmless_warning_is_no_warning(w1: LogStore) -> None:
+    loud = next(row.number for row in w1.rows if row.level == "WARNING" and w1.finding(row.number) is None)
+    w1.warnings_only = True
+    assert w1.left_out == 1  # the ulimit line
+    w1.mark([*w1_findings(), finding(loud, "harmless", "h")])
+    assert loud not in numbers(w1)
+    assert w1.left_out == 2
+    assert w1.harmless(loud)
+    found = w1.step_finding(loud - 1, 1)
+    assert found is None or found.line != loud
+
+
+def test_every_line_of_a_record_knows_its_finding() -> None:
+    store = LogStore()
+    store.extend(1, ["a", "b", "  c", "d"])
+    told = Finding("r", "boot fails", 2, "b", "meaning", lines=2)
+    store.mark([told, Finding("nowhere", "note", 0, "x", "meaning")])
+    assert [store.finding_around(n) for n in (1, 2, 3, 4)] == [None, told, told, None]
+    assert store.finding(3) is None
+    assert store.finding(0) is None
+    assert store.texts(told.line, told.lines) == ["b", "  c"]
+
+
+def test_texts_are_those_still_kept() -> None:
+    store = LogStore()
+    store.extend(5, ["e", "f"])
+    assert store.texts(3, 3) == ["e"]
+    assert store.texts(6, 9) == ["f"]
+    assert store.texts(40, 2) == []
+
+
+HEAD = "(EngineCore pid=1) ERROR 11-30 18:17:11 [core.py:9] "
+
+
+@pytest.mark.parametrize("head", [HEAD, "(EngineCore pid=1) ", ""], ids=["logged", "prefixed", "bare"])
+def test_a_traceback_is_one_record(head: str) -> None:
+    before, after = "INFO:     before", f"{HEAD}after"
+    trace = [
+        "Traceback (most recent call last):",
+        '  File "x.py", line 1, in f',
+        "    raise X",
+        "ValueError: x",
+    ]
+    store = LogStore()
+    store.extend(1, [before, *(head + line for line in trace), after])
+    for number in (2, 3, 4, 5):
+        assert store.record(number) == (2, [head + line for line in trace])
+    assert store.record(1) == (1, [before])
+    assert store.record(6) == (6, [after])
+    assert store.record(99) == (99, [])
+
+
+def test_lines_of_one_place_in_the_source_are_records_of_their_own() -> None:
+    head = "(APIServer pid=1) INFO 11-30 18:17:11 [launcher.py:37] "
+    store = LogStore()
+    store.extend(1, [f"{head}Route: /docs", f"{head}Route: /health", "plain", "another"])
+    assert store.record(2) == (2, [f"{head}Route: /health"])
+    assert store.record(4) == (4, ["another"])

@@ -7,9 +7,10 @@ from textual.geometry import Offset
 from textual.selection import Selection
 
 from sparktui.schema.live import Finding
+from sparktui.ui.widgets.log_keys import subtitle
 from sparktui.ui.widgets.log_lines import gutter
 from sparktui.ui.widgets.log_store import CAPACITY, LogStore
-from sparktui.ui.widgets.log_view import LogView, subtitle
+from sparktui.ui.widgets.log_view import LogView
 from tests.ui.logs.looking import FOREIGN, looking, w1_finding, w1_findings, w1_lines
 
 
@@ -123,12 +124,30 @@ async def test_finding_keys_jump_tell_and_open() -> None:
         assert [m.finding.line for m in look.told() if isinstance(m, LogView.FindingSelected)] == [22]
 
 
-async def test_enter_elsewhere_opens_nothing() -> None:
+async def test_enter_elsewhere_opens_the_lines_own_record() -> None:
     view = w1_view()
     async with looking(view) as look:
-        view.reveal(33)
         await look.press("enter")
         assert look.told() == []
+        view.reveal(33)
+        await look.press("enter")
+        assert look.told() == [LogView.RecordOpened(33, [w1_lines()[32]])]
+
+
+async def test_a_harmless_line_is_dim_and_enter_says_so() -> None:
+    view = w1_view()
+    harmless = Finding("h", "harmless", 34, "text", "No harm.")
+    async with looking(view) as look:
+        view.reveal(34)
+        await look.press()
+        costly = look.styles_of("CUDAGraphMode.FULL_AND_")
+        view.mark([harmless])
+        await look.press()
+        row = look.row_with("CUDAGraphMode.FULL_AND_PIECEWISE")
+        assert row.startswith("│ ›")
+        assert look.styles_of("CUDAGraphMode.FULL_AND_") != costly
+        await look.press("enter")
+        assert look.told() == [LogView.FindingOpened(harmless)]
 
 
 async def test_click_puts_the_cursor_on_a_finding() -> None:
@@ -187,7 +206,7 @@ async def test_warnings_only_keeps_the_place() -> None:
     async with looking(view) as look:
         view.reveal(34)
         await look.press("w")
-        assert "13 of 517 lines  warnings only" in look.rows()[-1]
+        assert "12 of 517 lines  warnings only, less 1 harmless" in look.rows()[-1]
         assert "INFO" not in "".join(look.rows()[1:-1])
         await look.press("w")
         assert "▲›" in look.row_with("CUDAGraphMode.FULL_AND_PIECEWISE")

@@ -101,3 +101,21 @@ async def test_any_size(size: tuple[int, int]) -> None:
         app.query_one(AcceptanceBars).show([0.5] * 12, mean_length=3.0, k=12)
         await pilot.pause()
         assert {len(line) for line in app.lines()} == {size[0]}
+
+
+async def test_graphs_stand_on_the_last_row_and_the_source_below() -> None:
+    app = BarsApp()
+    async with app.run_test(size=(40, 8)) as pilot:
+        bars = app.query_one(AcceptanceBars)
+        bars.show([0.9] * 9, mean_length=2.61, k=3, graphs="graphs 96 % FULL", source="log")
+        await pilot.pause()
+        lines = [strip.text for strip in app.screen._compositor.render_strips()]
+        height = bars.size.height
+        assert lines[height].startswith("│graphs 96 % FULL")
+        assert "more" in lines[height - 1]
+        assert "length 2.61 of 4 · log" in lines[height + 1]
+        bars.show((), mean_length=None, k=None, state="speculation off", graphs="graphs ?")
+        await pilot.pause()
+        lines = [strip.text for strip in app.screen._compositor.render_strips()]
+        assert lines[1].startswith("│speculation off")
+        assert lines[height].startswith("│graphs ?")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from textual.app import App, ComposeResult
 from textual.widgets import Static
 
-from sparktui.schema.live import BootPhase
-from sparktui.ui.widgets.phases import Phases, phases_line
+from sparktui.schema.live import BootPhase, Silence
+from sparktui.ui.widgets.phases import Phases, phases_line, quiet_line, quiet_parts
 from sparktui.ui.widgets.rows import Row
 
 DONE = (BootPhase("launch", 0, 5.1), BootPhase("config", 5.1, 0.4), BootPhase("engine", 5.5, 3.2))
@@ -50,6 +50,26 @@ def test_current_says_what_is_known() -> None:
     assert line(one, now_s=None) == ["▸ compile"]
     assert line(one, now_s=None, expected={"compile": 18.0}) == ["▸ compile of about 18 s"]
     assert line(one, now_s=7.0) == ["▸ compile 0 s"]
+
+
+def quiet(silence: Silence, width: int = 100) -> str:
+    return quiet_line(*quiet_parts(silence), width)
+
+
+def test_a_silence_is_explained_and_compared() -> None:
+    assert quiet(Silence(38.2, "[/x] kernels compile.", 95.0)) == (
+        "… quiet for 38 s: [/x] kernels compile; up to 95 s before"
+    )
+    assert quiet(Silence(120, "why", 95.0)) == "… quiet for 120 s: why; longer than the 95 s before"
+    assert quiet(Silence(38, "why\x1b[2J")) == "… quiet for 38 s: why[2J"
+    assert quiet(Silence(38, "")) == "… quiet for 38 s"
+
+
+def test_a_silences_reason_gives_way_first() -> None:
+    silence = Silence(38, "a reason of many words that say little", 95)
+    assert quiet(silence, 50) == "… quiet for 38 s: a reason of…; up to 95 s before"
+    assert quiet(silence, 36) == "… quiet for 38 s; up to 95 s before"
+    assert all(len(quiet(silence, width)) <= width for width in range(1, 90))
 
 
 def test_skipped_phases_are_not_to_come() -> None:

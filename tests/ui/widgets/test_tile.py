@@ -118,3 +118,15 @@ async def test_the_same_again_repaints_nothing() -> None:
         assert not tile._repaint_regions
         tile.show("98 %", "x", [1.0])
         assert len(tile._repaint_regions) == 1
+
+
+async def test_a_note_stands_on_the_border() -> None:
+    app = TilesApp()
+    async with app.run_test(size=(80, 10)) as pilot:
+        tile = app.query(Tile).first()
+        tile.show("318 tok/s", history=[1.0], note="log")
+        await pilot.pause()
+        assert app.lines()[3].startswith("╰───── log ─╯")
+        tile.show("318 tok/s", history=[1.0])
+        await pilot.pause()
+        assert app.lines()[3].startswith("╰───────────╯")

@@ -11,6 +11,7 @@ import pytest
 
 from sparktui.bootlog.lines import Line
 from sparktui.bootlog.phases import PhaseTracker
+from sparktui.bootlog.secrecy import MASK
 from tests.contract.launcher import KEY, MAX_MODEL_LEN, MAX_NUM_BATCHED_TOKENS, MAX_NUM_SEQS, K
 from tests.contract.server import READY, Server
 from tests.contract.wire import CHAT, chat, get, post
@@ -190,7 +191,8 @@ def test_non_default_args(server: Server, release: str) -> None:
     }  # fmt: skip
     if server.key:
         drafter = model.replace("tinyw", "draftw")
-        expected["api_key"] = API_KEY[release]
+        assert f"'api_key': {API_KEY[release]!r}" in server.raw.decode()
+        expected["api_key"] = MASK
         expected["speculative_config"] = {"model": drafter, "num_speculative_tokens": K}
     assert args == expected
 

@@ -13,11 +13,11 @@ from tests.ui.screen_text import screen_text
 
 async def until(pilot: Pilot[int], condition: Callable[[], bool]) -> None:
     """Let the app work until this is so."""
-    for _ in range(200):
+    for _ in range(1000):
         if condition():
             return
         await pilot.pause(0.02)
-    raise AssertionError("not within 4 s")
+    raise AssertionError("not within 20 s")
 
 
 class Hands:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from sparktui.bootlog.context import Context
 from sparktui.bootlog.lines import Line
@@ -29,7 +30,7 @@ class FindingLog:
     """Findings in the order in which they were made. Memory is bounded, however long the log."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
-        self._rules = Literals((literal, rule) for rule in rules for literal in rule.needs)
+        self._rules = _by_literal(tuple(rules))
         self._entries: list[_Entry] = []
         self._by_text: dict[
             tuple[str, str], _Entry
@@ -96,6 +97,12 @@ class FindingLog:
         """Of the findings that this rule follows from, the one that was made last."""
         causes = [self._latest[cause] for cause in rule.follows if cause in self._latest]
         return max(causes, key=lambda entry: entry.finding.line).finding.id if causes else ""
+
+
+@lru_cache(maxsize=4)
+def _by_literal(rules: tuple[Rule, ...]) -> Literals[Rule]:
+    """Made once: it takes as long as reading a hundred lines."""
+    return Literals((literal, rule) for rule in rules for literal in rule.needs)
 
 
 def _weighed(entry: _Entry, context: Context) -> tuple[Finding, bool]:

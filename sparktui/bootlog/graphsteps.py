@@ -33,6 +33,7 @@ _ROW = re.compile(r"^\| *(\d+) *\| *\d+ *\| *\d+ *\| *(FULL|PIECEWISE|NONE) *\| 
 _HEADER = re.compile(r"^\| *Unpadded Tokens *\||^\|[-|]+\|$")
 _ENGINE = re.compile(r"^(Engine \d+|\d+ Engines Aggregated): Avg prompt")
 _ENGINES = ("Engine ", *"123456789")
+_BEGINNINGS = "*EP123456789"  # of what is looked for outside of a table
 _LARGEST = re.compile(r"\(largest=(\d+)\)")
 _PROFILING = "Profiling CUDA graph memory: "
 _NOTHING = GraphSteps()
@@ -66,6 +67,8 @@ class GraphTable:
         return _added(self._newest.values()) if self._newest else None
 
     def read(self, line: Line) -> None:
+        if not self._open and line.message[:1] not in _BEGINNINGS:
+            return
         for message in line.message.split("\n") if "\n" in line.message else (line.message,):
             self._message((line.process, line.pid), message)
 

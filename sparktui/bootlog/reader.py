@@ -165,13 +165,15 @@ class BootReader:
     def _read(self, lines: list[Line], t: float) -> None:
         since = self._since(t)
         self._kept.extend(lines)
+        booting = not self._tracker.is_ready
         for line in lines:
             if self._clock is not None:
                 since = self._clock.read(line)
-            if not self._tracker.is_ready:
+            if booting:
                 self._read_boot(line, since)
             else:
                 self._tracker.feed(line, since)
+            booting = not self._tracker.is_ready
             self._log.read(line)
             self._graphs.read(line)
             self._read_running(line, since)

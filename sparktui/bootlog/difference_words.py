@@ -29,6 +29,7 @@ _LABELS = {
     "mamba_backend": "Mamba",
     "gpu_total_gib": "GPU",
 }
+_LONGEST = 80  # characters of a value
 _MANY = 12  # arguments of one side that are named
 _Changes = Mapping[str, FactChange]
 
@@ -78,7 +79,8 @@ def _one(change: FactChange) -> str:
 
 
 def _value(value: Any) -> str:
-    return "none" if value is None else shown(value)
+    text = "none" if value is None else shown(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1].rstrip()}…"
 
 
 def _seconds(group: _Changes) -> str:

@@ -16,6 +16,7 @@ from sparktui.schema.bootlog import BootReport
 from sparktui.schema.codec import SCHEMA_VERSION
 from sparktui.schema.live import Expectation, Finding, Severity
 
+_ANNOUNCEMENTS = ("core-fail", "core-init-fail")
 _GRAVITY = {severity: rank for rank, severity in enumerate(get_args(Severity))}
 
 
@@ -69,9 +70,11 @@ def find_boot(chunks: Iterable[bytes], asked: Asked | None = None, boot: int | N
     return replace(reading.found, of=reading.number)
 
 
-def gravity(finding: Finding) -> tuple[int, bool, int]:
-    """Sorts findings: gravest first, among equals those about CUDA graphs, then in the log's order."""
-    return _GRAVITY[finding.severity], not finding.id.startswith("cg-"), finding.line
+def gravity(finding: Finding) -> tuple[int, int, int]:
+    """Sorts findings: gravest first, among equals those about CUDA graphs, then in the log's order; what only
+    says that something failed stands behind what did."""
+    rank = 0 if finding.id.startswith("cg-") else 2 if finding.id in _ANNOUNCEMENTS else 1
+    return _GRAVITY[finding.severity], rank, finding.line
 
 
 class _Reading:
@@ -130,11 +133,10 @@ class _Reading:
 def _report(reader: BootReader, before: int, lines: int) -> BootReport:
     """What the reader knows, with the line numbers of the whole log, fit to be shown to others."""
     findings = [_moved_finding(finding, before) for finding in reader.findings]
-    fatal = any(finding.severity == "boot fails" for finding in findings)
     facts = reader.facts
     version = facts.get("vllm_version")
     # a server that serves on has survived the errors that it logged
-    cause = reader.root_cause if fatal or not reader.ready else None
+    cause = reader.root_cause
     return BootReport(
         schema=SCHEMA_VERSION,
         vllm_version=None if version is None else str(version),
@@ -144,7 +146,7 @@ def _report(reader: BootReader, before: int, lines: int) -> BootReport:
         facts=facts,
         expected=tuple(_moved_expectation(expected, before) for expected in reader.expected),
         root_cause=None if cause is None else masked(cause),
-        graph_steps=reader.graph_steps,
+        graph_steps=reader.all_graph_steps,
         lines=lines,
     )
 

@@ -76,16 +76,17 @@ class Failure:
     frame: str = ""
 
 
-def root_cause(lines: Sequence[Line]) -> str | None:
+def root_cause(lines: Sequence[Line], *, served: bool = False) -> str | None:
     """Cause of a failed boot in one line; None when the log shows no error."""
-    failure = find_failure(lines)
+    failure = find_failure(lines, served=served)
     return failure.cause if failure else None
 
 
-def find_failure(lines: Sequence[Line]) -> Failure | None:
+def find_failure(lines: Sequence[Line], *, served: bool = False) -> Failure | None:
     """The first real error among the lines of one boot, or None.
 
-    A stop is no error, nor is what a process survived; what follows a stop is only its consequence.
+    A stop is no error, nor is what a process survived; what follows a stop is only its consequence. Of a
+    server that ``served``, a mere line at level ERROR is none: requests make such lines.
     """
     lines = _before_stop(lines)
     for line in lines:
@@ -103,7 +104,7 @@ def find_failure(lines: Sequence[Line]) -> Failure | None:
         or _last_words(lines)
         or _killed(lines)
         or (None if stopped else _wordless(echoes, lines))
-        or (None if errors else _first_error(lines))
+        or (None if errors or served else _first_error(lines))
         or _never_started(lines)
     )
 
@@ -115,14 +116,18 @@ def explanation(failure: Failure, rules: Iterable[Rule]) -> Finding | None:
 
 
 def _made(cause: str, line: Line, process: str | None = None) -> Failure:
-    return Failure(" ".join(cause.split())[:_INTERESTING], line, process or line.process)
+    return Failure(_cut(" ".join(cause.split())), line, process or line.process)
+
+
+def _cut(text: str, most: int = _INTERESTING) -> str:
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 
 def _told(one: Raised) -> Failure:
     text = " ".join(one.text.split()).rstrip(":")
     if one.frame and _UNCLEAR.match(text):
-        text = f"{text[: _INTERESTING - len(one.frame) - 3]} ({one.frame})"
-    return Failure(text[:_INTERESTING], one.line, one.process, one.name, one.frame)
+        text = f"{_cut(text, _INTERESTING - len(one.frame) - 3)} ({one.frame})"
+    return Failure(_cut(text), one.line, one.process, one.name, one.frame)
 
 
 def _before_stop(lines: Sequence[Line]) -> Sequence[Line]:

@@ -55,6 +55,7 @@ class BootReader:
     ) -> None:
         self._t0 = t0
         self._clock = clock
+        self._now = 0.0  # by the clock
         self._argv = tuple(argv or ())
         self._splitter = LineSplitter()
         self._tracker = PhaseTracker()
@@ -125,6 +126,11 @@ class BootReader:
         """Engine steps by graph mode, of the newest table."""
         return self._graphs.steps
 
+    @property
+    def all_graph_steps(self) -> GraphSteps | None:
+        """Engine steps by graph mode, of all tables."""
+        return self._graphs.total
+
     def take_stats(self) -> tuple[EngineStats | SpecStats, ...]:
         """The periodic lines since the last call."""
         taken = tuple(self._stats)
@@ -134,12 +140,12 @@ class BootReader:
     @property
     def root_cause(self) -> str | None:
         """The first real error among the last lines."""
-        return root_cause(tuple(self._kept))
+        return root_cause(tuple(self._kept), served=self.ready)
 
     @property
     def remedy(self) -> str:
         """What the rule of the root cause advises; empty when there is none."""
-        failure = find_failure(tuple(self._kept))
+        failure = find_failure(tuple(self._kept), served=self.ready)
         finding = explanation(failure, self._rules) if failure else None
         return finding.remedy if finding else ""
 
@@ -158,6 +164,8 @@ class BootReader:
         return self.ready or self._ended
 
     def _since(self, t: float) -> float:
+        if self._clock is not None:
+            return self._now
         if self._t0 is None:
             self._t0 = t
         return max(0.0, t - self._t0)
@@ -168,7 +176,7 @@ class BootReader:
         booting = not self._tracker.is_ready
         for line in lines:
             if self._clock is not None:
-                since = self._clock.read(line)
+                since = self._now = self._clock.read(line)
             if booting:
                 self._read_boot(line, since)
             else:

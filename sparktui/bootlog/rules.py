@@ -155,7 +155,8 @@ def load_user_rules(folder: Path) -> tuple[Rule, ...]:
                 data = file.read(MAX_BYTES + 1)
         except OSError as exc:
             raise RuleError([Problem(str(path), 0, 0, exc.strerror or "can't be read")]) from None
-        _add(mine, load_rules(data, str(path)), str(path))
+        if data.strip():
+            _add(mine, load_rules(data, str(path)), str(path))
     return tuple(({rule.id: rule for rule in shipped_rules()} | mine).values())
 
 

@@ -171,7 +171,9 @@ def _may_relaunch(plan: Plan) -> None:
     same = (boot.cause for boot in failed if boot.argv == spec.argv)
     blocked = Relaunch({spec.variant: same}).blocked(spec.variant)
     if blocked is not None:
-        raise CannotDo(f"{blocked} When something else has changed, start it from the list.")
+        raise CannotDo(
+            f"{blocked} Edit the profile, or put right what it needs, and start it from the list (R)."
+        )
 
 
 def _run_card(info: RunInfo) -> Card:

@@ -106,7 +106,9 @@ def _finding(finding: Finding, lines_of: Mapping[str, int]) -> Iterator[str]:
         yield from wrapped(_without_middle(finding.text, _LONG), first="    ", indent="    ")
     told = {
         "means": finding.meaning,
-        "cost": " ".join(filter(None, (finding.cost, finding.source and f"({finding.source})"))),
+        "cost": finding.cost
+        and " ".join(filter(None, (finding.cost, finding.source and f"({finding.source})"))),
+        "by": "" if finding.cost else finding.source,
         "do": finding.remedy,
         "flag": finding.flag if finding.flag not in finding.remedy else "",
         "cause": _cause(finding, lines_of),

@@ -58,7 +58,8 @@ class Journal:
 
     def add_finding(self, finding: Finding) -> Event:
         """What a log line or a reading means; a warning when it is above a note."""
-        level: Level = "info" if finding.severity in ("note", "harmless") else "warning"
+        quiet = finding.severity in ("note", "harmless")
+        level: Level = "error" if finding.severity == "boot fails" else "info" if quiet else "warning"
         where = f"log line {finding.line}: " if finding.line else ""
         return self.add("finding", where + finding.text, level, dataclasses.asdict(finding))
 

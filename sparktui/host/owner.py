@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 
+from sparktui.bootlog.clock import LogClock
 from sparktui.bootlog.lines import LineSplitter
 from sparktui.bootlog.reader import BootReader
 from sparktui.bootlog.rules import Rule, RuleError, load_user_rules, rules_folder, shipped_rules
@@ -110,9 +111,11 @@ class Owner:
         self.died.clear()
         self._set(state="booting", variant=spec.variant, speculating=spec.speculating, url=spec.url,
                   pid=record.process.pid, exit_code=None, reason="")  # fmt: skip
-        self._journal.add("host", f"{spec.variant}: adopted, pid {record.process.pid}")
+        self._journal.add(
+            "host", f"{spec.variant}: adopted, pid {record.process.pid}", data={"adopted": spec.variant}
+        )
         self._record = record
-        self._watch(record)
+        self._watch(record, LogClock())
 
     def read_old_log(self, upto: int) -> None:
         """Lines of earlier boots, for the ring and its numbers."""
@@ -121,18 +124,20 @@ class Owner:
                 for line in LineSplitter().feed(file.read(upto)):
                     self.ring.add(line.text)
 
-    def _watch(self, record: ServerRecord) -> None:
-        self.tail = Tail(self._run.log, self.ring, record.log_offset, record.log_line, self._reader())
+    def _watch(self, record: ServerRecord, clock: LogClock | None = None) -> None:
+        """``clock``: for a boot that this host did not see from its start."""
+        self.tail = Tail(self._run.log, self.ring, record.log_offset, record.log_line, self._reader(clock))
         self._set(pid=record.process.pid)
         self._stopping = False
         self._watcher = asyncio.create_task(self._watch_or_fail(self.tail))
 
-    def _reader(self) -> BootReader:
+    def _reader(self, clock: LogClock | None) -> BootReader:
         """Reads the log of the server that was just started or adopted."""
         assert self.spec is not None
         return BootReader(
             time.monotonic(),
             self._rules(),
+            clock=clock,
             expect=self.spec.expect,
             argv=self.spec.argv,
             gpu=self.gpu_name(),

@@ -35,7 +35,7 @@ class SparkApp(App[int]):
     ENABLE_COMMAND_PALETTE = True
     BINDINGS = [
         Binding("question_mark", "help", "Help", id="app.help", tooltip="Keys and definitions"),
-        Binding("colon", "command_palette", "Palette", show=False, id="app.palette"),
+        Binding("colon,ctrl+p", "command_palette", "Palette", show=False, id="app.palette"),
         Binding("q", "ask_quit", "Quit", id="app.quit", tooltip="Asks what becomes of the server"),
         Binding("ctrl+q", "ask_quit", "Quit", show=False, id="app.quit_too"),
     ]

@@ -89,6 +89,9 @@ class RunModel:
             elif "started" in data:
                 self._booting = str(data["started"])
                 self.findings[self._booting] = []
+            elif "adopted" in data:  # a new host tells the findings again
+                self._booting = str(data["adopted"])
+                self.findings[self._booting] = []
             elif "begun" in data:
                 self.cells, self.report = [], None
                 self.arms = tuple(str(arm) for arm in data["begun"])

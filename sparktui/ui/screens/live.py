@@ -83,7 +83,7 @@ class LiveScreen(ReadingScreen):
             yield self._log
             yield self._findings
         yield self.slider
-        yield Footer()
+        yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
         self.slider.configure(self.plan.arms[self.plan.first].max_num_seqs)
@@ -134,8 +134,8 @@ class LiveScreen(ReadingScreen):
         if self.relaunch_when_over:
             self.spark.relaunch(self.run)
             return
-        if message.finished.state == "failed":
-            self.notify(message.finished.reason, title="Failed", severity="error", markup=False, timeout=30)
+        if message.finished.state == "failed" and (self.app.screen is not self or self.maximized is not None):
+            self.notify(message.finished.reason, title="Failed", severity="error", markup=False, timeout=15)
         self.show_all()
 
     def on_link_lost(self, message: LinkLost) -> None:
@@ -148,7 +148,7 @@ class LiveScreen(ReadingScreen):
 
     def show_all(self) -> None:
         """Every pane from the model, unless the display is held."""
-        self._header.show(self.model, self.follower.number)
+        self._header.show(self.model, self.follower.number, held=self.held)
         if self.held or not self.is_mounted:
             return
         snapshot = self.model.snapshot

@@ -48,7 +48,7 @@ class PickerScreen(Screen[None]):
         with Horizontal():
             yield self._table
             yield self._detail
-        yield Footer()
+        yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
         self._table.border_title = "Runs and profiles"

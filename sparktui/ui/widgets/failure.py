@@ -7,6 +7,8 @@ from textual.widgets import Static
 
 from sparktui.schema.messages import Finished
 
+_MOST = 440  # characters: six rows of 76
+
 
 class FailureBox(Static):
     """Hidden unless the run has ended."""
@@ -30,11 +32,15 @@ class FailureBox(Static):
         text = Text()
         if failed:
             text.append("✖ ", "bold red")
-            text.append(finished.reason or "for an unknown reason")
-            text.append("\nThe last lines of the log stand below.", "dim")
+            text.append(_cut(finished.reason) or "for an unknown reason")
         else:
             text.append(
                 f"The run is over: {finished.state}" + (f", {finished.reason}" if finished.reason else "")
             )
-        text.append("\nr relaunches · R other runs and profiles · q quits", "dim")
+        self.border_subtitle = "r relaunches · 4 findings · R other runs and profiles · q quits"
         self.update(text)
+
+
+def _cut(reason: str) -> str:
+    """What fits on a small screen; the finding has the whole text."""
+    return reason if len(reason) <= _MOST else f"{reason[: _MOST - 1].rstrip()}…"

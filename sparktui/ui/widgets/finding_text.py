@@ -23,6 +23,9 @@ def matters(finding: Finding) -> bool:
     return finding.severity not in _QUIET
 
 
+_ANNOUNCEMENTS = ("core-fail", "core-init-fail")  # say that something failed, not what
+
+
 def sorted_findings(findings: Sequence[Finding], dismissed: Collection[str] = ()) -> tuple[Finding, ...]:
     """Those above harmless that are not dismissed (by id), the most expensive first.
 
@@ -32,7 +35,8 @@ def sorted_findings(findings: Sequence[Finding], dismissed: Collection[str] = ()
     kept = [f for f in findings if f.severity != "harmless" and f.id not in dismissed]
 
     def weight(f: Finding) -> tuple[int, bool, bool, bool, int]:
-        return SEVERITIES.index(f.severity), not f.id.startswith("cg-"), bool(f.cause), not f.line, f.line
+        follows = bool(f.cause) or f.id in _ANNOUNCEMENTS
+        return SEVERITIES.index(f.severity), not f.id.startswith("cg-"), follows, not f.line, f.line
 
     return tuple(sorted(kept, key=weight))
 
@@ -154,7 +158,7 @@ def expected_rows(expected: Sequence[Expectation], width: int) -> list[tuple[str
     met = sum(e.met is True for e in expected)
     if any(e.met is None for e in expected):
         return [*rows, (f"· expected {met} of {len(expected)} so far", None)]
-    return [*rows, (f"✔ expected {met} of {len(expected)}", True)] if met else rows
+    return [*rows, (f"✔ {met} of {len(expected)} expected lines are there", True)] if met else rows
 
 
 def _title(finding: Finding) -> str:

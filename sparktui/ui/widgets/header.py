@@ -32,9 +32,16 @@ class RunHeader(Static):
         super().__init__("", id=id, markup=False)
         self._shown = ""
 
-    def show(self, model: RunModel, number: int | None) -> None:
-        """The state of ``model``; ``number`` is this terminal's, to know whether it drives."""
+    def show(self, model: RunModel, number: int | None, *, held: bool = False) -> None:
+        """The state of ``model``; ``number`` is this terminal's, to know whether it drives.
+
+        ``held``: the panes below stand still.
+        """
         text = header_text(model, number)
+        if held:
+            text = Text.assemble(
+                (" HELD, space goes on ", "bold reverse"), " ", text, no_wrap=True, overflow="ellipsis"
+            )
         if text.plain != self._shown:
             self._shown = text.plain
             self.update(text, layout=False)

@@ -89,10 +89,10 @@ def test_the_costs_source_stands_behind_the_cost() -> None:
 def test_expected_lines_are_counted_and_the_missing_one_named() -> None:
     met, missing, open_ = Expectation("a", True, 3), Expectation("b [/x]", False), Expectation("c")
     assert expected_rows([], 60) == []
-    assert expected_rows([met, met], 60) == [("✔ expected 2 of 2", True)]
+    assert expected_rows([met, met], 60) == [("✔ 2 of 2 expected lines are there", True)]
     assert expected_rows([met, open_], 60) == [("· expected 1 of 2 so far", None)]
     told = ('✖ expected and not in the log: "b [/x]"', False)
-    assert expected_rows([missing, met], 60) == [told, ("✔ expected 1 of 2", True)]
+    assert expected_rows([missing, met], 60) == [told, ("✔ 1 of 2 expected lines are there", True)]
     assert expected_rows([missing], 60) == [told]
     assert all(len(text) <= 24 for text, _ in expected_rows([missing], 24))
     assert expected_rows([missing] * 5, 60)[-1] == ("✖ and 2 more", False)
@@ -233,7 +233,7 @@ async def test_expected_lines_stand_above_and_clicks_still_hit() -> None:
     pane.show(w1_findings(), (), [Expectation("[/x] a", False), Expectation("b", True, 4)])
     async with looking(pane) as look:
         assert look.rows()[1].startswith('│✖ expected and not in the log: "[/x] a"')
-        assert look.rows()[2].startswith("│✔ expected 1 of 2")
+        assert look.rows()[2].startswith("│✔ 1 of 2 expected lines are there")
         assert look.rows()[3].startswith("│▸▲ 34")
         await look.pilot.click(pane, offset=(5, 4))
         assert pane.selected is not None

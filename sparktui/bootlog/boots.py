@@ -16,7 +16,7 @@ _BANNER_TOP = "█     █     █▄   ▄█"
 _STAGES = (
     (_USAGE, re.compile(r"^usage: vllm\b")),
     (_BANNER, re.compile(rf"^ *{_BANNER_TOP} *$")),
-    (_VERSION, re.compile(r"(?:^vLLM (?:API )?server |█ +)version +\d")),
+    (_VERSION, re.compile(r"^(?:vLLM (?:API )?server |[ ▀▄█]*█ +)version +\d")),
     (_ARGUMENTS, re.compile(r"^non-default args: ")),
     (_REFUSED, re.compile(r"^vllm[\w -]*: error: ")),
 )

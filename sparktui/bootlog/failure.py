@@ -23,8 +23,8 @@ _INTERESTING = 500  # characters of a cause
 _ARGPARSE = re.compile(r"(?:vllm[\w -]*|[\w-]+\.py): (error: .*)")
 _STOP = {"KeyboardInterrupt", "CancelledError", "SystemExit", "GeneratorExit"}
 _WRAPPED = re.compile(r"(\w+): Worker failed with error ['\"](.+?)['\"], please check the stack trace")
-_PROCESSES = re.compile(r"Failed core proc\(s\): (\{.*?\})")
-_EXIT = re.compile(r"['\"]?([\w-]+)['\"]?: (-?\d+)")
+_PROCESSES = re.compile(r"Failed core proc\(s\): (\{[^{}]{0,500}\})")
+_EXIT = re.compile(r"\b([\w-]{1,80})['\"]?: (-?\d{1,6})\b")
 _KERNEL_LOG = "look into the kernel log (dmesg) for the out-of-memory killer"
 _ENDING = re.compile(
     r"(?i)shut(?:ting )?down|terminat|parent process exited|dumping|abort|destroy|exiting|exited"

@@ -16,6 +16,7 @@ _MOST_EACH = (
     100  # findings of a rule whose texts count apart: a server that fails for days must not fill memory
 )
 _MOST_ADDED = 200
+_DEATHS = ("core-", "worker-", "exec-", "cuda-", "nccl-", "port-")
 _OPEN_RECORDS = 32  # records that may still go on; processes take turns
 
 
@@ -24,6 +25,7 @@ class _Entry:
     finding: Finding
     rule: Rule | None = None  # None: found outside the rules
     reported: bool = False
+    survived: bool = False  # said while the server served, and no death of a process: a request's failure
 
 
 class FindingLog:
@@ -40,14 +42,17 @@ class FindingLog:
         self._added = 0
         self._records: dict[int, list[_Entry]] = {}
 
-    def read(self, line: Line) -> None:
-        """What the rules say about ``line``. A finding on a record grows with the record's further lines."""
+    def read(self, line: Line, serving: bool = False) -> None:
+        """What the rules say about ``line``. A finding on a record grows with the record's further lines.
+
+        What would fail a boot fails one request of a server that is ``serving``, unless a process dies.
+        """
         if line.record != line.number and (open_entries := self._records.get(line.record)):
             for entry in open_entries:
                 entry.finding = replace(entry.finding, lines=line.number - entry.finding.line + 1)
         for rule in self._rules.found(line.message):
             if (finding := rule.finding(line)) is not None:
-                self._take(rule, finding, line)
+                self._take(rule, finding, line, serving and not rule.id.startswith(_DEATHS))
 
     def add(self, finding: Finding) -> None:
         """A finding that no rule made; one that stands already, word for word, is not added again."""
@@ -73,7 +78,7 @@ class FindingLog:
                 fresh.append(finding)
         return tuple(fresh)
 
-    def _take(self, rule: Rule, finding: Finding, line: Line) -> None:
+    def _take(self, rule: Rule, finding: Finding, line: Line, survived: bool) -> None:
         key = (rule.id, finding.text if rule.each else "")
         known = self._by_text.get(key)
         if known is None and rule.each and self._each.get(rule.id, 0) >= _MOST_EACH:
@@ -82,7 +87,7 @@ class FindingLog:
             known.finding = replace(known.finding, count=known.finding.count + 1)
             return
         self._each[rule.id] = self._each.get(rule.id, 0) + 1
-        entry = _Entry(replace(finding, cause=self._cause(rule)), rule)
+        entry = _Entry(replace(finding, cause=self._cause(rule)), rule, survived=survived)
         self._keep(key, entry)
         self._records.setdefault(line.record, []).append(entry)
         if len(self._records) > _OPEN_RECORDS:
@@ -111,6 +116,8 @@ def _weighed(entry: _Entry, context: Context) -> tuple[Finding, bool]:
     if rule is None:
         return finding, True
     severity, certain = _severity(rule, bool(finding.cause), context)
+    if entry.survived and severity == "boot fails":
+        severity = "note"
     return replace(finding, severity=severity, source=_source(rule, context)), certain
 
 

@@ -48,8 +48,10 @@ class OverheadWatch:
         if len(self._intervals) < start + 2:
             return False
         covered = self._intervals[-1].t - self._intervals[start].t
+        if covered < PERIOD_S:
+            return False
         drafted = sum(each.drafted for each in list(self._intervals)[start + 1 :])
-        return covered >= PERIOD_S and drafted >= MIN_DRAFTED
+        return drafted >= MIN_DRAFTED
 
     def _judge(self) -> Finding | None:
         counted = list(self._intervals)[1:]

@@ -70,6 +70,7 @@ _ENTER = re.compile(r"(?:\[[\w-]+\] )?(?:" + "|".join(f"(?P<{name}>{p})" for nam
 _AFTER_KV = {"warm-up", "capture"}  # while memory is profiled there are warm-ups and trial captures, too
 _DRAFTER = re.compile(r"\bspeculative_config=SpeculativeConfig\(method='(?!ngram|suffix)[\w-]+', model='")
 _NO_PORT = re.compile(r"\[Errno \d+\] error while attempting to bind on address")
+_BINDS_S = 30.0
 _WAITS = "No available shared memory broadcast block found"  # one process waits for another, once a minute
 
 
@@ -123,7 +124,7 @@ class PhaseTracker:
         """Take a line, or a progress bar's unfinished one, seen at ``t``."""
         message = line.message
         if self.is_ready:
-            if not self._told_ready and message.startswith("[Errno ") and _NO_PORT.match(message):
+            if self._may_lose_port(line, t):
                 self._entries.pop()
                 self._no_port = True
             return
@@ -137,6 +138,12 @@ class PhaseTracker:
         self._reason = quiet.telling(self._current, line) or self._reason
         if self._current == "engine" and not self._drafter:
             self._drafter = _DRAFTER.search(message) is not None
+
+    def _may_lose_port(self, line: Line, t: float) -> bool:
+        """A bind error at once after the application's start; later ones are somebody else's."""
+        if self._told_ready or not line.message.startswith("[Errno ") or line.level in ("INFO", "WARNING"):
+            return False
+        return t - self._entries[-1].start <= _BINDS_S and _NO_PORT.match(line.message) is not None
 
     def ready(self, t: float) -> None:
         """The caller knows that the server answers (for logs that never say so, or said otherwise)."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import re
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -24,7 +27,9 @@ from sparktui.schema.live import BootPhase, Expectation, Finding, GraphSteps, Si
 
 KEPT = 10_000  # lines for the search of a failure's cause
 _STATS_KEPT = 100
-_JIT = "JIT compilation during inference: "
+_JIT = re.compile(r"\S+ (?:kernel )?JIT compilation during inference: ")
+_LONGEST = 4_000  # characters of a kept line: logged requests may have 64 KiB
+_ODD = (ValueError, OverflowError)  # numbers that are none, in lines that look like vLLM's
 
 
 class Clock(Protocol):
@@ -172,9 +177,10 @@ class BootReader:
 
     def _read(self, lines: list[Line], t: float) -> None:
         since = self._since(t)
-        self._kept.extend(lines)
+        self._kept.extend(_brief(line) for line in lines)
         booting = not self._tracker.is_ready
         for line in lines:
+            serving = not booting
             if self._clock is not None:
                 since = self._now = self._clock.read(line)
             if booting:
@@ -182,20 +188,24 @@ class BootReader:
             else:
                 self._tracker.feed(line, since)
             booting = not self._tracker.is_ready
-            self._log.read(line)
-            self._graphs.read(line)
-            self._read_running(line, since)
+            with contextlib.suppress(*_ODD):
+                self._log.read(line, serving)
+            with contextlib.suppress(*_ODD):
+                self._graphs.read(line)
+                self._read_running(line, since)
 
     def _read_boot(self, line: Line, since: float) -> None:
-        read_facts(line, self._facts)
-        self._context.read(line)
-        self._expectations.read(line)
         self._tracker.feed(line, since)
+        self._expectations.read(line)
+        with contextlib.suppress(*_ODD):
+            read_facts(line, self._facts)
+        with contextlib.suppress(*_ODD):
+            self._context.read(line)
         if self._tracker.is_ready:
             self._settle()
 
     def _read_running(self, line: Line, since: float) -> None:
-        if _JIT in line.message:
+        if _JIT.match(line.message):
             self.jit_lines += 1
         stats = read_stats(line)
         if stats is None:
@@ -210,3 +220,10 @@ class BootReader:
         self._context.learn(self._facts)
         for finding in (*derived(self._facts, self._context, True), *compare_argv(self._argv, self._facts)):
             self._log.add(finding)
+
+
+def _brief(line: Line) -> Line:
+    """What the search for a cause needs of a line."""
+    if len(line.text) <= _LONGEST:
+        return line
+    return dataclasses.replace(line, text=line.text[:_LONGEST], message=line.message[:_LONGEST])

@@ -22,7 +22,7 @@ _CHAINED = (
 )
 _PROCESS = re.compile(r"Process [A-Za-z][\w-]*:$")
 _RANK = re.compile(r"\[rank\d+\]: ?(?!\[)")  # torch's, before each line of a traceback
-_BAR = re.compile(r"\d+%(?:\|| Completed \|)|(?:it/s|s/it)\]")
+_BAR = re.compile(r"(?<!\d)\d{1,3}%(?:\|| Completed \|)|(?:it/s|s/it)\]")
 _LOGO = re.compile(r"[ ▀▄█]*[▀▄█]")
 _OWN = re.compile(  # lines that begin something, wherever they stand
     r"\[?[IWEF]\d{4} \d\d:\d\d:|\[rank\d+\]:\[|\S+:\d+: \w*Warning:|\d{4}-\d\d-\d\d[ T]\d|\++ \S"

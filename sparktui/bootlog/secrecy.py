@@ -10,10 +10,15 @@ _VALUE = r"""(?:\[[^\]]*\]|'[^']*'|"[^"]*"|[^\s,})]+)"""
 _ARGUMENT = re.compile(rf"""(["']?\b(?:api_key|hf_token)["']?[=:] ?)(?!None\b){_VALUE}""")
 _SECRETS = (
     re.compile(
-        r"""(--(?:api|hf)[-_](?:key|token)(?:=| +))(?:'[^']*'|"[^"]*"|[^\s'"]+)(?: +(?!-)[^\s'"]+)*"""
+        r"""(--?(?:api-k\w*|api_key|hf[-_]token|ssl-keyfile-password)['"]?(?:=|,? +))"""
+        r"""(?:\\?'[^']*'|\\?"[^"]*"|[^\s'",\]]+)(?: +(?!-)[^\s'"]+)*"""
     ),
-    re.compile(rf"(\b[A-Z][A-Z0-9_]*(?:TOKEN|KEY|SECRET|PASSWORD|PASSWD)=){_VALUE}"),
-    re.compile(r"([Bb]earer )[\w.~+/=-]{8,}"),
+    re.compile(
+        r"""(\b\w{0,40}(?:API_KEY|TOKEN|SECRET\w{0,20}|PASSWORD|PASSWD|ACCESS_KEY(?:_ID)?)"""
+        r"""\\?["']?(?:=|: ?))(?!None\b)(?:\\?'[^']*'|\\?"[^"]*"|[^\s,})]+)"""
+    ),
+    re.compile(r"((?:[Bb]earer|Authorization: Basic) )[\w.~+/=-]{8,}"),
+    re.compile(r"(\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@]{1,80}:)[^\s/@]{1,200}(?=@)"),
     re.compile(r"()\b(?:hf_[A-Za-z0-9]{20,}|sk-[A-Za-z0-9_-]{16,})"),
 )
 
@@ -35,10 +40,13 @@ def _suspicious(text: str) -> bool:
         or "api-key" in text
         or "hf_" in text
         or "hf-" in text
-        or "KEY=" in text
-        or "TOKEN=" in text
+        or "_KEY" in text
+        or "TOKEN" in text
         or "SECRET" in text
         or "PASSW" in text
         or "sk-" in text
         or "earer " in text
+        or "Basic " in text
+        or "ssl-key" in text
+        or "@" in text
     )

@@ -63,7 +63,8 @@ def explain(args: argparse.Namespace) -> int:
         for line in lines(boot, everything=args.all):
             say(line)
     report = boot.report
-    failed = report.root_cause is not None or any(f.severity == "boot fails" for f in report.findings)
+    fatal = not report.ready and any(f.severity == "boot fails" for f in report.findings)
+    failed = report.root_cause is not None or fatal
     return 1 if failed or any(not expected.met for expected in report.expected) else 0
 
 

@@ -76,12 +76,11 @@ class Owner:
 
     async def launch(self, spec: LaunchSpec, arm: int) -> None:
         """Start ``spec``. Raises BootFailed when it can't even start."""
-        self.spec = spec
+        self.spec, self.tail = spec, None
         self.died.clear()
         self._set(state="booting", variant=spec.variant, speculating=spec.speculating, url=spec.url, pid=None,
                   boot_s=None, version=None, exit_code=None, reason="")  # fmt: skip
         if self.foreign:
-            self.tail = None
             self._watcher = asyncio.create_task(self._watch_foreign(spec))
             return
         if not port.is_free(spec.host, spec.port):
@@ -164,6 +163,7 @@ class Owner:
             who = port.holder(self.spec.port) or "somebody else"
             raise BootFailed(self._fail(f"{who} answers on port {self.spec.port}, not this server"))
         if self.tail:
+            self.tail.poll()
             self.tail.reader.mark_ready(time.monotonic())
         seconds = time.time() - self._record.started if self._record and self._popen else None
         self._set(state="ready", boot_s=seconds, version=answer.version)

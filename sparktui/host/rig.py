@@ -70,8 +70,8 @@ class Rig:
             raise BootFailed(blocked)
         if self._memory_before is None:
             self._memory_before = self._memory_used()
+        await self.owner.launch(self._plan.arms[arm], arm)  # a port that is taken is not the variant's fault
         try:
-            await self.owner.launch(self._plan.arms[arm], arm)
             boot = await self._serve(arm)
         except BootFailed as exc:
             tail = self.owner.tail

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from sparktui.bootlog.reader import BootReader
@@ -196,3 +198,56 @@ def test_chunks_change_no_finding() -> None:
     assert pieces.findings == whole.findings
     assert pieces.facts == whole.facts
     assert [p.name for p in pieces.phases] == [p.name for p in whole.phases]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "Model loading took 1.2.3 GiB memory and 1.2 seconds",
+        "GPU KV cache size: , tokens",
+        "torch.compile takes . s in total",
+        "Maximum concurrency for 8,192 tokens per request: 1.2.3x",
+        "Engine 000: Avg prompt throughput: 1.0 tokens/s, Avg generation throughput: 1.0 tokens/s, Running: "
+        + "9" * 5000
+        + " reqs, Waiting: 0 reqs",
+    ],
+)
+def test_a_number_that_is_none_costs_its_line_and_nothing_else(odd: str) -> None:
+    reader = BootReader(0.0)
+    reader.feed(f"Using V2 Model Runner\n{odd}\n".encode() + READY, 1.0)
+    reader.feed(f"{odd}\n".encode() + STATS, 2.0)
+    assert reader.ready
+    assert reader.facts["model_runner"] == "V2"
+    assert len(reader.take_stats()) == 1
+
+
+def test_what_users_send_changes_nothing() -> None:
+    reader = BootReader(0.0)
+    said = (
+        "INFO 11-30 18:17:18 [logger.py:1] Received request c-1: prompt: 'Triton kernel JIT compilation {}'\n"
+    )
+    reader.feed(READY + said.format("during inference: k").encode(), 1.0)
+    assert reader.jit_lines == 0
+    assert reader.findings == ()
+
+
+def test_an_error_that_a_serving_server_survives_is_a_note() -> None:
+    error = b"requests.exceptions.HTTPError: 404 Client Error: Not Found for url: http://img/cat.png\n"
+    booting, serving = BootReader(0.0), BootReader(0.0)
+    booting.feed(error, 1.0)
+    serving.feed(READY + error, 1.0)
+    assert [f.severity for f in booting.findings] == ["boot fails"]
+    assert [f.severity for f in serving.findings] == ["note"]
+    serving.feed(b"EngineCore encountered a fatal error.\n", 2.0)
+    assert serving.findings[-1].severity == "boot fails"
+
+
+@pytest.mark.parametrize("piece", ["1", "{", ": {", "Failed core proc(s): {", "A", "overridden by ", " "])
+def test_a_line_of_one_piece_over_and_over_is_read_in_no_time(piece: str) -> None:
+    heads = ("", "Default sampling parameters have been overridden by ", "Failed core proc(s): {")
+    reader = BootReader(0.0)
+    begun = time.process_time()
+    for head in heads:
+        reader.feed(f"{head}{piece * (20_000 // len(piece))}\n".encode(), 1.0)
+    assert reader.root_cause is None or reader.root_cause
+    assert time.process_time() - begun < 2.0  # quadratic patterns took minutes

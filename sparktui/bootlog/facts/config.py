@@ -170,7 +170,8 @@ ROWS: tuple[Row, ...] = (
     row("to load model", r"^Starting to load model", model_runner=weak("model_runner", constant("V1"))),
     row(
         "sampling param",
-        r"^Default (?:vLLM )?sampling parameters have been overridden by .*?: `?(\{.*?\})`?(?:\.|$)",
+        r"^Default (?:vLLM )?sampling parameters have been overridden by [^{}]{1,200}: "
+        r"`?(\{[^{}]{0,2000}\})`?(?:\.|$)",
         sampling_overrides=_TARGET["sampling"],
     ),
     row(

@@ -124,7 +124,7 @@ ROWS: tuple[Row, ...] = (
     ),
     row(
         "draft attention",
-        r"draft attention .*running the draft eagerly",
+        r"draft attention .{0,300}running the draft eagerly",
         draft_capture=constant(False),
     ),
     row("init engine", r"^init engine \(", draft_capture=_no_draft_bar),

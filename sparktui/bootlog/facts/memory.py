@@ -52,7 +52,7 @@ ROWS: tuple[Row, ...] = (
     # When it serves, "on startup. Desired …"; when it gives up, "on startup is less than desired …".
     row(
         "Free memory on",
-        rf"Free memory on device [\w:]* ?\({_GIB}/{_GIB} GiB\) on startup.*? \([\d.]+, {_GIB} GiB\)",
+        rf"Free memory on device [\w:]* ?\({_GIB}/{_GIB} GiB\) on startup.{{0,300}}? \([\d.]+, {_GIB} GiB\)",
         gpu_free_gib=number(),
         gpu_total_gib=number(2),
         gpu_requested_gib=number(3),

@@ -10,6 +10,8 @@ import ast
 import re
 from typing import Any
 
+from sparktui.bootlog.text import clean
+
 _STRING = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _OBJECT = re.compile(rf"({_STRING})|<(?:[^<>'\"]|{_STRING})*>")
 
@@ -30,7 +32,9 @@ def printed_value(text: str) -> Any:
 def _value(node: ast.expr) -> Any:
     match node:
         case ast.Constant(value=value):
-            return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)
+            if isinstance(value, str):
+                return clean(value)
+            return value if value is None or isinstance(value, (bool, int, float)) else repr(value)
         case ast.Dict(keys=keys, values=values):
             return {_key(key): _value(value) for key, value in zip(keys, values, strict=True)}
         case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sparktui.bootlog.asked_argv import Asked, json_value, read_argv
+from sparktui.bootlog.facts.config import SECRET
 from sparktui.bootlog.facts.printed import NotPrinted, printed_value
 from sparktui.bootlog.secrecy import masked
 from sparktui.schema.live import Finding, Severity
 
-_SECRET = ("api_key", "hf_token", "watermark_config")
-_NOT_COMPARED = ("config", *_SECRET)  # a file's arguments take its place
+_NOT_COMPARED = ("config", *SECRET)  # a file's arguments take its place
 _SPEED = re.compile(
     r"(?:attention|moe|linear|mamba|all2all|gdn_prefill|kda_\w+|sparse_indexer_topk)_backend|mamba_ssu_algorithm"
     r"|speculative_config|spec_\w+|compilation_config|kernel_config|attention_config|\w*cudagraph_\w+"

@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sparktui.bootlog.context import Context
+from sparktui.bootlog.facts.rows import WITHOUT_DRAFTER
 from sparktui.bootlog.rules import release
 from sparktui.schema.live import Finding
 
 Facts = Mapping[str, Any]
 
-_WITHOUT_DRAFTER = ("ngram", "ngram_gpu", "suffix")
 _MUCH = 0.10  # of a budget
 _STARVED = 0.50  # of what should be left for the KV cache
 _ESTIMATES_OFF = "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS"
@@ -39,7 +39,7 @@ def derived(facts: Facts, context: Context, ended: bool) -> tuple[Finding, ...]:
 def _drafter(facts: Facts, _: Context) -> Iterator[Finding]:
     """V2 captures a drafter's graphs under a bar of their own. V1 shows none, so nothing is known there."""
     method, mode = facts.get("spec_method"), str(facts.get("cudagraph_mode", ""))
-    if method is None or method in _WITHOUT_DRAFTER or facts.get("model_runner") != "V2":
+    if method is None or method in WITHOUT_DRAFTER or facts.get("model_runner") != "V2":
         return
     captured = facts.get("graphs_captured")
     seen = facts.get("draft_capture") is False or (isinstance(captured, dict) and captured.get("FULL"))

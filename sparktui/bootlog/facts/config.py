@@ -34,7 +34,7 @@ _FROM_ARGS = (
     "mamba_cache_mode",
     "async_scheduling",
 )
-_SECRET = ("api_key", "hf_token", "watermark_config")  # in clear up to 0.27
+SECRET = ("api_key", "hf_token", "watermark_config")  # in clear up to 0.27
 _SPECULATION = {
     "method": "spec_method",
     "model": "draft_model",
@@ -59,7 +59,7 @@ def _arguments(found: Found, facts: Facts) -> Mapping[str, Any]:
     given = _printed(found, facts)
     if not isinstance(given, dict):
         return {"non_default_args": masked(found[1])}
-    given |= {name: MASK for name in _SECRET if given.get(name)}
+    given |= {name: MASK for name in SECRET if given.get(name)}
     stated = {name: given.get(name) for name in _FROM_ARGS}
     if stated["max_model_len"] == -1:  # "auto": a later line tells
         stated["max_model_len"] = None

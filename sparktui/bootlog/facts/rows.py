@@ -10,7 +10,7 @@ Facts = Mapping[str, Any]
 Found = re.Match[str]
 Value = Callable[[Found, Facts], Any]
 
-_WITHOUT_DRAFTER = ("ngram", "ngram_gpu", "suffix")
+WITHOUT_DRAFTER = ("ngram", "ngram_gpu", "suffix")
 
 
 class Row(NamedTuple):
@@ -64,7 +64,7 @@ def has_drafter(facts: Facts) -> bool:
     method = facts.get("spec_method")
     if method is None:
         return "draft_model" in facts
-    return method not in _WITHOUT_DRAFTER
+    return method not in WITHOUT_DRAFTER
 
 
 def second(name: str, value: Value) -> Value:

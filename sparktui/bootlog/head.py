@@ -19,7 +19,10 @@ _PROCESS = re.compile(  # Ray adds ip=, and names no process until it knows one;
     r"\((?:([A-Za-z][\w:.-]*)(?: rank=\d+)? )?pid=(\d{1,9})(?:, ip=[^()]*)?\) ?"
     r"|\(([A-Za-z][\w-]*) rank=\d+\) ?"
 )
-_VLLM = r"(DEBUG|INFO|WARNING|ERROR|CRITICAL) (\d\d-\d\d \d\d:\d\d:\d\d) \[?([\w./-]{1,200}(?::\d+\]|\])) ?"
+_VLLM = (  # reports quote lines without their time
+    r"(DEBUG|INFO|WARNING|ERROR|CRITICAL) (?:(\d\d-\d\d \d\d:\d\d:\d\d) \[?|\[(?=[\w./-]{1,200}:\d{1,6}\]))"
+    r"([\w./-]{1,200}(?::\d+\]|\])) ?"
+)
 _UVICORN = r"(TRACE|DEBUG|INFO|WARNING|ERROR): {2,8}|(CRITICAL): {1,8}"
 _COMMON = re.compile(rf"(?:\(([A-Za-z][\w-]{{0,99}}) pid=(\d{{1,9}})\) )?(?:{_VLLM}|{_UVICORN})")
 _LATER = re.compile(_VLLM)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sparktui.bootlog.lines import Line, LineSplitter
+from sparktui.bootlog.lines import Line, LineSplitter, parse_line
 from tests.bootlog.logs import log_lines
 
 
@@ -87,3 +87,11 @@ def test_uvicorn_level_with_and_without_prefix() -> None:
     ):
         line = one(data)
         assert (line.level, line.message) == ("INFO", "Application startup complete.")
+
+
+def test_a_line_that_a_report_quotes_without_its_time() -> None:
+    line = parse_line(1, "WARNING [vllm.py:865] Dynamic speculative decoding")
+    assert (line.level, line.time, line.source) == ("WARNING", None, "vllm.py:865")
+    assert line.message == "Dynamic speculative decoding"
+    other = parse_line(1, "INFO [worker] started")  # some other program's
+    assert (other.level, other.message) == (None, "INFO [worker] started")

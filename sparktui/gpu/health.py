@@ -9,6 +9,7 @@ from sparktui.schema.live import GpuView
 BUSY_PCT = 90.0
 LOW_MHZ = 1000.0  # a GB10 under load runs at some 2,400 MHz; in the fault at 500 to 900
 LASTS_S = 10.0
+_SEEN_ON = "GB10"  # elsewhere low clocks are a power limit's or the user's own
 
 Reading = tuple[float, GpuView]
 """Seconds on any clock, and what the GPU said then."""
@@ -17,12 +18,12 @@ Reading = tuple[float, GpuView]
 def power_delivery_fault(readings: Sequence[Reading]) -> str | None:
     """The arithmetic of a suspected power delivery fault, or None.
 
-    A GPU that is busy at a fraction of its clock, without a break for ten seconds up to the last reading. The
-    driver gives no throttle reason then. An idle GPU has low clocks too, and says nothing.
+    A GB10 that is busy at a fraction of its clock, without a break for ten seconds up to the last reading.
+    The driver gives no throttle reason then. An idle GPU has low clocks too, and says nothing.
     """
     run: list[Reading] = []
     for t, gpu in reversed(readings):
-        if gpu.utilization_pct is None or gpu.sm_mhz is None:
+        if gpu.utilization_pct is None or gpu.sm_mhz is None or _SEEN_ON not in (gpu.name or ""):
             break
         if gpu.utilization_pct <= BUSY_PCT or gpu.sm_mhz >= LOW_MHZ:
             break

@@ -48,7 +48,7 @@ def test_55_counters_of_all_engines_add_up() -> None:
 
 
 def readings(*said: tuple[float, float, float]) -> list[tuple[float, GpuView]]:
-    return [(t, GpuView(0, sm_mhz=mhz, utilization_pct=pct)) for t, mhz, pct in said]
+    return [(t, GpuView(0, "NVIDIA GB10", sm_mhz=mhz, utilization_pct=pct)) for t, mhz, pct in said]
 
 
 def test_56_busy_at_a_fraction_of_the_clock_is_a_power_fault() -> None:

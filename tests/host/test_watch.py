@@ -5,7 +5,7 @@ from sparktui.schema.live import Finding, GpuView
 
 
 def busy(mhz: float) -> tuple[GpuView, ...]:
-    return (GpuView(0, sm_mhz=mhz, utilization_pct=96.0),)
+    return (GpuView(0, "NVIDIA GB10", sm_mhz=mhz, utilization_pct=96.0),)
 
 
 def test_a_fault_is_told_once_and_again_after_it_had_gone() -> None:
@@ -32,3 +32,11 @@ def test_gpus_are_told_apart_and_an_idle_one_is_silent() -> None:
         watch.look((*busy(700.0), idle), float(second))
     assert len(told) == 1
     assert told[0].text.startswith("GPU 0: ")
+
+
+def test_another_gpu_may_be_slow_for_reasons_of_its_own() -> None:
+    told: list[Finding] = []
+    watch = PowerWatch(told.append)
+    for second in range(60):
+        watch.look((GpuView(0, "NVIDIA H200", sm_mhz=700.0, utilization_pct=96.0),), float(second))
+    assert told == []

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import get_args
 
 from sparktui.bootlog.boots import BootSplitter
 from sparktui.bootlog.clock import LogClock
 from sparktui.bootlog.lines import Line
 from sparktui.bootlog.reader import BootReader
-from sparktui.bootlog.rules import Rule
-from sparktui.bootlog.secrecy import masked
+from sparktui.bootlog.rules import SEVERITIES, Rule
 from sparktui.schema.bootlog import BootReport
 from sparktui.schema.codec import SCHEMA_VERSION
-from sparktui.schema.live import Expectation, Finding, Severity
+from sparktui.schema.live import Expectation, Finding
 
 _ANNOUNCEMENTS = ("core-fail", "core-init-fail")
-_GRAVITY = {severity: rank for rank, severity in enumerate(get_args(Severity))}
 
 
 class NoBoot(ValueError):
@@ -74,7 +71,7 @@ def gravity(finding: Finding) -> tuple[int, int, int]:
     """Sorts findings: gravest first, among equals those about CUDA graphs, then in the log's order; what only
     says that something failed stands behind what did."""
     rank = 0 if finding.id.startswith("cg-") else 2 if finding.id in _ANNOUNCEMENTS else 1
-    return _GRAVITY[finding.severity], rank, finding.line
+    return SEVERITIES.index(finding.severity), rank, finding.line
 
 
 class _Reading:
@@ -131,12 +128,10 @@ class _Reading:
 
 
 def _report(reader: BootReader, before: int, lines: int) -> BootReport:
-    """What the reader knows, with the line numbers of the whole log, fit to be shown to others."""
+    """What the reader knows, with the line numbers of the whole log."""
     findings = [_moved_finding(finding, before) for finding in reader.findings]
     facts = reader.facts
     version = facts.get("vllm_version")
-    # a server that serves on has survived the errors that it logged
-    cause = reader.root_cause
     return BootReport(
         schema=SCHEMA_VERSION,
         vllm_version=None if version is None else str(version),
@@ -145,16 +140,14 @@ def _report(reader: BootReader, before: int, lines: int) -> BootReport:
         findings=tuple(sorted(findings, key=gravity)),
         facts=facts,
         expected=tuple(_moved_expectation(expected, before) for expected in reader.expected),
-        root_cause=None if cause is None else masked(cause),
+        root_cause=reader.root_cause,
         graph_steps=reader.all_graph_steps,
         lines=lines,
     )
 
 
 def _moved_finding(finding: Finding, before: int) -> Finding:
-    return replace(
-        finding, text=masked(finding.text), line=finding.line + before if finding.line else finding.line
-    )
+    return replace(finding, line=finding.line + before) if finding.line else finding
 
 
 def _moved_expectation(expected: Expectation, before: int) -> Expectation:

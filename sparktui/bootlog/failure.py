@@ -12,12 +12,11 @@ import re
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import get_args
 
 from sparktui.bootlog.lines import Line
-from sparktui.bootlog.rules import Rule
+from sparktui.bootlog.rules import SEVERITIES, Rule
 from sparktui.bootlog.tracebacks import Raised, is_echo, raised
-from sparktui.schema.live import Finding, Severity
+from sparktui.schema.live import Finding
 
 _INTERESTING = 500  # characters of a cause
 _ARGPARSE = re.compile(r"(?:vllm[\w -]*|[\w-]+\.py): (error: .*)")
@@ -58,7 +57,6 @@ _SHELL = re.compile(
     r"|.*executable file not found in \$PATH.*"
 )
 _STOPS = re.compile(r"\[shutdown\] API server: shutdown triggered|Shutting down$")
-_GRAVITY = {severity: rank for rank, severity in enumerate(get_args(Severity))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +110,7 @@ def find_failure(lines: Sequence[Line], *, served: bool = False) -> Failure | No
 def explanation(failure: Failure, rules: Iterable[Rule]) -> Finding | None:
     """What the gravest rule says about the line of the cause: its meaning and the remedy."""
     found = (rule.finding(failure.line) for rule in rules)
-    return min(filter(None, found), key=lambda finding: _GRAVITY[finding.severity], default=None)
+    return min(filter(None, found), key=lambda finding: SEVERITIES.index(finding.severity), default=None)
 
 
 def _made(cause: str, line: Line, process: str | None = None) -> Failure:

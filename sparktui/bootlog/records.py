@@ -16,7 +16,7 @@ RECORD_LIMIT = 500  # lines of a record; another begins then
 _STREAMS = 256  # processes followed
 
 _TRACEBACK = re.compile(r"(?:  \+ )?(?:Exception Group )?Traceback \(most recent call last\):")
-_CHAINED = (
+CHAINED = (
     "During handling of the above exception, another exception occurred:",
     "The above exception was the direct cause of the following exception:",
 )
@@ -107,7 +107,7 @@ class Records:
     @staticmethod
     def _repeats(stream: _Stream, message: str) -> bool:
         """Whether a line with the head of the one above goes on with it, in a log without ``\\r``."""
-        if stream.mode in ("frames", "chained") or message in _CHAINED:
+        if stream.mode in ("frames", "chained") or message in CHAINED:
             return True
         return not message or message[0] in _INNER or message.startswith("Traceback (")
 
@@ -131,7 +131,7 @@ class Records:
             return mode == "chained" or (mode == "awaiting" and follows)
         if mode == "frames":
             return message[0].isspace() or not _own(message)
-        if message in _CHAINED:
+        if message in CHAINED:
             return mode == "ended"
         if message[0].isspace():
             return follows and stream.record > 0 and not stream.bar and not _own(message)
@@ -152,7 +152,7 @@ class Records:
                 stream.mode = "frames"
             elif stream.head is None and message.startswith("Process ") and _PROCESS.match(message):
                 stream.mode = "awaiting"
-            elif message in _CHAINED:
+            elif message in CHAINED:
                 stream.mode = "chained"
         else:
             stream.mode = _next_mode(stream.mode, message)
@@ -161,7 +161,7 @@ class Records:
 
 def _next_mode(mode: _Mode, message: str) -> _Mode:
     """How a traceback stands after ``message``."""
-    if message in _CHAINED:
+    if message in CHAINED:
         return "chained"
     if _TRACEBACK.match(message):
         return "frames"

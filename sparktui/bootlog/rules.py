@@ -42,7 +42,7 @@ from sparktui.yamlfile.source import MAX_BYTES, Node, Scalar, Seq, parse
 
 WITH_CAUSE = "with cause"
 _TEXT_LIMIT = 2000  # characters of a line kept in a finding
-_SEVERITIES = get_args(Severity)
+SEVERITIES = get_args(Severity)
 _ID = re.compile(r"[a-z0-9][a-z0-9-]*")
 _VERSIONS = re.compile(r"(\d+\.\d+(?:\.\d+)?)(?:\+|-(\d+\.\d+(?:\.\d+)?))")
 _PLACE = re.compile(r"\{(\w+)\}")
@@ -144,7 +144,12 @@ def rules_folder() -> Path:
 
 
 def load_user_rules(folder: Path) -> tuple[Rule, ...]:
-    """The shipped rules with those of ``folder``'s ``*.yaml`` files; the same id takes a shipped one's place.
+    """The shipped rules with the user's own: see ``own_rules``."""
+    return tuple(({rule.id: rule for rule in shipped_rules()} | own_rules(folder)).values())
+
+
+def own_rules(folder: Path) -> dict[str, Rule]:
+    """By id, the rules of ``folder``'s ``*.yaml`` files; the same id takes a shipped one's place.
 
     A folder that doesn't exist has none. Raises RuleError, also for a file that can't be read.
     """
@@ -157,7 +162,7 @@ def load_user_rules(folder: Path) -> tuple[Rule, ...]:
             raise RuleError([Problem(str(path), 0, 0, exc.strerror or "can't be read")]) from None
         if data.strip():
             _add(mine, load_rules(data, str(path)), str(path))
-    return tuple(({rule.id: rule for rule in shipped_rules()} | mine).values())
+    return mine
 
 
 def load_rules(data: bytes | str, name: str) -> tuple[Rule, ...]:
@@ -224,14 +229,14 @@ def _weighs(node: Node, label: str, report: Report) -> tuple[tuple[str, Severity
         if key.text not in known:
             hint = did_you_mean(key.text, known) or f"; known: {', '.join(known)}"
             report.add(key, f"{label}: unknown situation {key.text!r}{hint}")
-        pairs.append((key.text, cast(Severity, choice(*_SEVERITIES)(value, f"{label}.{key.text}", report))))
+        pairs.append((key.text, cast(Severity, choice(*SEVERITIES)(value, f"{label}.{key.text}", report))))
     return tuple(pairs)
 
 
 _KEYS: Mapping[str, Key] = {
     "needs": Key(_texts, required=True),
     "pattern": Key(_pattern, required=True),
-    "severity": Key(choice(*_SEVERITIES), required=True),
+    "severity": Key(choice(*SEVERITIES), required=True),
     "meaning": Key(text, required=True),
     "cost": Key(text),
     "source": Key(text),

@@ -12,12 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sparktui.bootlog.lines import Line
+from sparktui.bootlog.records import CHAINED
 
 _TRACEBACK = "Traceback (most recent call last):"
-_CHAINED = (
-    "During handling of the above exception, another exception occurred:",
-    "The above exception was the direct cause of the following exception:",
-)
 _PROCESS = re.compile(r"Process ([A-Za-z][\w-]*):$")
 _SURVIVED = re.compile(r"Exception (?:in thread |ignored in)")
 _RANK = re.compile(r"\[rank\d+\]: ?")  # torch's own, before each line
@@ -108,7 +105,7 @@ class _Stream:
                 self._chained = True
         elif self._begun:
             return self._inner(line, message)
-        elif message in _CHAINED:
+        elif message in CHAINED:
             self._chained = True
         elif (found := _PROCESS.match(message)) is not None:
             self._named = found[1]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sparktui.bootlog.difference import difference
 from sparktui.bootlog.explain import Asked, LogBoot, NoBoot, find_boot
 from sparktui.commands.explained import as_json, lines, plain
-from sparktui.commands.launch import Usage, own_rules
+from sparktui.commands.launch import Usage, all_rules
 from sparktui.commands.logfile import STDIN, chunks, title
 from sparktui.commands.output import say
 from sparktui.profile import decode, find
@@ -72,7 +72,7 @@ def diff(args: argparse.Namespace) -> int:
     """0, alike or not: it is a report. Raises Usage."""
     if args.a == STDIN and args.b == STDIN:
         raise Usage("only one of the two logs can be standard input")
-    asked = Asked(rules=own_rules())
+    asked = Asked(rules=all_rules())
     boots = _found(args.a, asked, args.boot_a), _found(args.b, asked, args.boot_b)
     found = difference(boots[0].report, boots[1].report)
     if args.json:
@@ -84,7 +84,7 @@ def diff(args: argparse.Namespace) -> int:
 
 
 def _asked(args: argparse.Namespace) -> Asked:
-    rules = own_rules()
+    rules = all_rules()
     if not args.profile:
         return Asked(args.expect, rules=rules)
     name, variant = find.split_target(args.profile)

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Sequence
 from typing import Literal
 
-from sparktui.bootlog.rules import Rule, RuleError, load_user_rules, rules_folder
+from sparktui.bootlog.rules import Rule, RuleError, load_user_rules, own_rules, rules_folder
 from sparktui.client.history import history_of
 from sparktui.client.link import attach
 from sparktui.profile.argv import launch_spec
@@ -92,7 +92,7 @@ def _profile(target: str) -> tuple[Profile, tuple[str, ...]]:
     return load(find(name)), named
 
 
-def own_rules() -> tuple[Rule, ...]:
+def all_rules() -> tuple[Rule, ...]:
     """The shipped rules for boot logs with the user's own. Raises Usage when these can't be used."""
     try:
         return load_user_rules(rules_folder())
@@ -100,10 +100,18 @@ def own_rules() -> tuple[Rule, ...]:
         raise Usage(str(exc)) from None
 
 
+def _check_own_rules() -> None:
+    """Raises Usage. The shipped rules aren't read for it: that takes longer than all else before a launch."""
+    try:
+        own_rules(rules_folder())
+    except RuleError as exc:
+        raise Usage(str(exc)) from None
+
+
 def checked(plan: Plan) -> Plan:
     """The plan, when each arm's program is there and the user's rules can be read, with what earlier boots
     have shown. Raises Missing, Usage."""
-    own_rules()
+    _check_own_rules()
     for spec in plan.arms:
         program = spec.argv[0] if spec.argv else ""
         if program and shutil.which(program) is None:

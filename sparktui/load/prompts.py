@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from sparktui.schema.launch import LoadSpec
+from sparktui.schema.workloads import lengths
 
 WORDS_PER_TOKEN = 0.75  # English prose under common tokenizers
 _INSTRUCTION = (
@@ -50,11 +51,11 @@ class Prompts:
 
     def _text(self, index: int, picked: random.Random) -> str:
         nonce = hashlib.sha256(f"{self._nonce}:{self._spec.seed}:{index}".encode()).hexdigest()[:12]
-        count = max(8, round((self._spec.input_tokens - _FRAME_TOKENS) * WORDS_PER_TOKEN))
+        count = max(8, round((lengths(self._spec)[0] - _FRAME_TOKENS) * WORDS_PER_TOKEN))
         start = picked.randrange(len(self._words))
         words = [self._words[(start + i) % len(self._words)] for i in range(count)]
         return f"[{nonce}] {_INSTRUCTION}\n\n{' '.join(words)}"
 
     def _max_tokens(self, picked: random.Random) -> int:
         spread = picked.uniform(1 - _LENGTH_JITTER, 1 + _LENGTH_JITTER)
-        return max(1, round(self._spec.output_tokens * spread))
+        return max(1, round(lengths(self._spec)[1] * spread))

@@ -77,6 +77,7 @@ def plan(
         loads=tuple(loads),
         rounds=rounds,
         after=after,
+        roof=profile.roof,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from sparktui.schema.launch import LoadSpec, MeasureSpec, Runner
+from sparktui.schema.launch import LoadSpec, MeasureSpec, Roof, Runner
 
 JsonObject: TypeAlias = dict[str, Any]
 # A flag's value: source text, a switch, several tokens, an object for JSON; None leaves the flag out.
@@ -29,14 +29,6 @@ class Expectation:
 
     line: str
     when: Literal["always", "spec", "off"] = "always"
-
-
-@dataclass(frozen=True, slots=True)
-class Roof:
-    """For the ideal step time at c=1: GB a step reads, over GB/s of memory bandwidth."""
-
-    bandwidth_gb_s: float
-    gb_per_step: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sparktui.profile import flags
 from sparktui.profile.kinds import json_object, name, url
-from sparktui.profile.model import Expectation, Roof, Slo, Variant
-from sparktui.schema.launch import LoadSpec, MeasureSpec
+from sparktui.profile.model import Expectation, Slo, Variant
+from sparktui.schema.launch import LoadSpec, MeasureSpec, Roof
 from sparktui.yamlfile.kinds import (
     Key,
     Kind,
@@ -29,10 +29,16 @@ LOAD = {
     "output_tokens": Key(integer(1)),
     "temperature": Key(number(low=0)),
     "top_p": Key(number(above=0, high=1)),
+    "top_k": Key(integer(-1)),  # vLLM: 0 and -1 mean all
+    "min_p": Key(number(low=0, high=1)),
+    "presence_penalty": Key(number(low=-2, high=2)),
+    "frequency_penalty": Key(number(low=-2, high=2)),
+    "repetition_penalty": Key(number(above=0)),
     "chat_template_kwargs": Key(json_object),
     "ignore_eos": Key(boolean),
     "seed": Key(integer(0)),
     "url": Key(url),
+    "model": Key(text),
 }
 
 MEASURE = {

@@ -41,15 +41,21 @@ class LaunchSpec:
 class LoadSpec:
     """The requests that measure a server. Sampling parameters are sent only when set."""
 
-    workload: str = "chat"
-    input_tokens: int = 512
-    output_tokens: int = 256
+    workload: str = "chat"  # a name of schema.workloads.WORKLOADS, or file:PATH (absolute in a plan)
+    input_tokens: int | None = None  # None: the workload's own
+    output_tokens: int | None = None
     temperature: float | None = None
     top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    repetition_penalty: float | None = None
     chat_template_kwargs: dict[str, Any] = field(default_factory=dict)
     ignore_eos: bool = True
     seed: int = 1  # picks the prompts; not sent to the server
     url: str | None = None  # a proxy in front of the server; metrics still come from the server
+    model: str | None = None  # the name that the proxy knows the model by, where it is another
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,14 @@ class MeasureSpec:
     max_window_s: float = 240.0
     precision: float = 0.015
     stall_s: float = 120.0  # a stream silent for so long has failed
+
+
+@dataclass(frozen=True, slots=True)
+class Roof:
+    """What memory bandwidth allows at one stream: GB/s of the machine, GB read for one decode step."""
+
+    bandwidth_gb_s: float
+    gb_per_step: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +92,4 @@ class Plan:
     rounds: int = 1
     after: After = "original"
     first: int = 0  # the arm that a watched run boots
+    roof: Roof | None = None

@@ -81,6 +81,7 @@ class ServerView:
     version: str | None = None
     exit_code: int | None = None
     reason: str = ""
+    stalled_s: float | None = None  # requests run and no counter has moved for so long; None: it lives
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,11 @@ class LoadView:
     errors: int = 0
     last_error: str = ""
     client_limited: bool = False
+    waiting: int = 0  # in flight, without a first text yet
+    longest_wait_s: float = 0.0  # of those
+    workload: str = ""
+    sampling: str = ""  # what the server will use, and whose choice that is
+    no_usage: bool = False  # the server counts no tokens for us: chunks only
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +120,29 @@ class Figures:
     running: int | None = None
     waiting: int | None = None
     scrape_age_s: float | None = None
+    client_chunks_s: float | None = None  # where the server sends no usage: chunks, not tokens
+    chunk_gap_ms: float | None = None  # client, median
+    chunk_gap_p99_ms: float | None = None
+    server_ttft_bound: bool = False  # one bucket moved: server_ttft_ms is an upper bound
+    server_tpot_ms: float | None = None  # request_time_per_output_token, median
+    kv_usage_each: tuple[float, ...] = ()  # by engine, where there are several
+    others_running: int | None = None  # requests on the server that are not ours
+    others_tok_s: float | None = None
+    prefix_hit_rate: float | None = None
+    preemptions: float | None = None
+    read_gb_s: float | None = None  # memory reads a second and GPU (--enable-mfu-metrics)
+    roof_share: float | None = None  # c=1: of what memory bandwidth allows, an estimate; 0..1
     server_source: Literal["metrics", "log"] = (
         "metrics"  # the log's own figures where /metrics is out of reach
     )
+
+
+@dataclass(frozen=True, slots=True)
+class GpuProcess:
+    """A process with memory on a GPU."""
+
+    pid: int
+    used_mib: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +160,23 @@ class GpuView:
     memory_total_mib: float | None = None
     temperature_c: float | None = None
     energy_j: float | None = None  # counter, joules since the driver loaded
+    unified: bool = False  # its memory is the host's: GB10, Thor
+    processes: tuple[GpuProcess, ...] = ()
+    throttle: tuple[str, ...] = ()  # clocks event reasons that lower the clocks now
+    throttled_ms: dict[str, float] = field(default_factory=dict)  # by reason, since the reading before
 
 
 @dataclass(frozen=True, slots=True)
 class HostMemory:
+    """MiB; ``pressure``: PSI, share of the last 10 s in which some task waited for memory, in %."""
+
     total_mib: float
     available_mib: float
     swap_used_mib: float = 0.0
+    free_mib: float | None = None
+    page_cache_mib: float | None = None
+    swap_total_mib: float | None = None
+    pressure: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +225,9 @@ class Snapshot:
     silence: Silence | None = None
     log_partial: str = ""  # the progress bar that is being rewritten now
     repeats: dict[str, int] = field(default_factory=dict)  # findings said more than once, by id
+    gpu_age_s: float | None = None  # of the last reading; None: never read
+    gpu_problem: str = ""  # why the GPUs can't be read
+    server_gpu_mib: float | None = None  # GPU memory of the server's own processes
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import orjson
 from sparktui.schema.codec import SCHEMA_VERSION, SchemaError, dumps, from_plain
 from sparktui.schema.launch import After, LoadSpec
 from sparktui.schema.live import Event, Snapshot
-from sparktui.schema.records import Report, RequestRow
+from sparktui.schema.records import Report, RequestRow, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +96,18 @@ class StartExperiment:
 
 
 @dataclass(frozen=True, slots=True)
+class SetWorkload:
+    """Intent: other requests from now on; a name of WORKLOADS."""
+
+    workload: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProbePrefixCache:
+    """Intent: the same request three times; an event with a PrefixProbe says whether the cache serves."""
+
+
+@dataclass(frozen=True, slots=True)
 class CancelExperiment:
     """Intent: end the A/B with what it has."""
 
@@ -110,6 +122,7 @@ class LoadConfig:
     nonce: str
     interval_s: float = 0.2
     stall_s: float = 120.0  # a stream silent for so long has failed
+    tokenize_url: str | None = None  # base URL of the vLLM whose /tokenize counts prompts; None: ``url``
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +152,12 @@ class LoadTotals:
     lag_ms_p99: float
     cpu: float  # share of one core since the last line
     last_error: str = ""
+    chunks: int = 0  # chunks with text or tokens
+    usage: Usage = ""  # of the answers since the load process began; the poorest kind of them
+    waiting: int = 0  # in flight, without a first text yet
+    longest_wait_s: float = 0.0  # of those
+    ttft_ms: tuple[float, ...] = ()  # of the first texts that came since the last line
+    gaps: dict[str, int] = field(default_factory=dict)  # chunk gaps since the last line: schema.gaps
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +196,7 @@ _TYPES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
         Hello, Subscribe, LogLines, Finished, SetLoad, StopRun, CancelExperiment, Problem,
-        Drive, SwitchArm, StartExperiment, SetWindow,
+        Drive, SwitchArm, StartExperiment, SetWindow, SetWorkload, ProbePrefixCache,
         SnapshotMessage, EventMessage, LoadConfig, LoadTarget, LoadTotals, LoadRow, LoadFailed,
     )
 }  # fmt: skip

@@ -10,6 +10,8 @@ from sparktui.schema.live import BootPhase, Finding
 RunState = Literal["starting", "running", "done", "failed", "cancelled", "stopped"]
 Call = Literal["faster", "slower", "no difference", "not settled", "could not measure"]
 Metric = Literal["decode_tok_s", "output_tok_s"]
+Usage = Literal["", "continuous", "final", "none"]
+"""Where an answer's token counts come from: a count in every chunk, one at the end, nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,20 @@ class RunRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerTimes:
+    """What vLLM itself says of a request in its last chunk (``metrics``: --enable-per-request-metrics and
+    --per-request-spec-decode-metrics). None: this version or these flags don't say."""
+
+    ttft_ms: float | None = None
+    queue_ms: float | None = None
+    generation_ms: float | None = None
+    mean_itl_ms: float | None = None
+    tok_s: float | None = None
+    mean_acceptance_length: float | None = None
+    acceptance_rate: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RequestRow:
     """One finished request. Times in ms from the instant before it was handed to the HTTP client."""
 
@@ -71,6 +87,10 @@ class RequestRow:
     finish_reason: str | None = None
     cancelled: bool = False
     error: str = ""
+    status: int | None = None  # of a refusal: 429, 503, …
+    usage: Usage = ""
+    gap_max_ms: float | None = None  # the longest time between two chunks
+    server: ServerTimes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +129,8 @@ class Cell:
     errors: int = 0
     excluded: int = 0  # under 32 decode tokens
     prefix_hit_rate: float | None = None
+    chunk_gap_ms: dict[str, float] = field(default_factory=dict)  # p50, p95, p99
+    read_gb_s: float | None = None  # achieved, from --enable-mfu-metrics
     flags: tuple[str, ...] = ()  # not steady, client-limited, foreign traffic, prefix hits, …
 
 
@@ -154,3 +176,85 @@ class Report:
     why: tuple[str, ...]
     outcome: str  # done, cancelled, or what went wrong
     after: str = ""  # what serves now
+
+
+@dataclass(frozen=True, slots=True)
+class ClientHealth:
+    """Of the load process: p99 of its loop lag, its share of a core, and whether it was the limit."""
+
+    lag_ms_p99: float
+    cpu: float
+    limited: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ServerWindow:
+    """The server's own counters over a window. None: not known."""
+
+    output_tok_s: float | None = None
+    ttft_ms: float | None = None
+    step_ms: float | None = None
+    tokens_per_step: float | None = None
+    acceptance_rate: float | None = None
+    acceptance_by_position: tuple[float, ...] = ()
+    mean_acceptance_length: float | None = None
+    prefix_hit_rate: float | None = None
+    kv_usage_max: float | None = None
+    preemptions: float | None = None
+    read_gb_s: float | None = None
+    others_tokens: float | None = None  # generated and not ours
+
+
+@dataclass(frozen=True, slots=True)
+class LoadResult:
+    """What ``sparktui load --json`` writes. Percentiles are p50, p95, p99; empty or None: not known."""
+
+    schema: int
+    url: str
+    model: str
+    workload: str
+    input_tokens: int
+    output_tokens: int  # asked for
+    concurrency: int
+    started: float  # unix seconds
+    seconds: float  # of load
+    window_s: float  # of that, at full concurrency and after the first answers: the figures' window
+    requests: int  # finished in the window
+    errors: int
+    cancelled: int
+    excluded: int  # under 32 decode tokens: not in decode_tok_s
+    ttft_ms: dict[str, float]
+    chunk_gap_ms: dict[str, float]
+    decode_tok_s: dict[str, float]  # per request; plus ``pooled``: Σ decode tokens / Σ stream-seconds
+    output_tok_s: float | None
+    chunks_s: float | None  # where the server sends no usage
+    client: ClientHealth
+    server: ServerWindow | None = None
+    ttfc_ms: dict[str, float] = field(default_factory=dict)  # first content, where reasoning came before it
+    server_ttft_ms: dict[str, float] = field(default_factory=dict)  # from the answers' own metrics
+    error_kinds: dict[str, int] = field(default_factory=dict)
+    sampling: dict[str, Any] = field(default_factory=dict)  # sent; what is absent is the server's default
+    power_w: float | None = None
+    joules_per_token: float | None = None
+    flags: tuple[str, ...] = ()  # not steady, foreign traffic, client-limited, …
+    complete: bool = True  # False: ended before its time
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeAnswer:
+    """One request of a prefix-cache probe. ``hits``, ``queries``: tokens by the server's counters."""
+
+    ttft_ms: float | None
+    prompt_tokens: int | None
+    cached_tokens: int | None
+    hits: float | None
+    queries: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixProbe:
+    """The same request three times, with what follows from it in words."""
+
+    call: Literal["works", "useless", "off", "not known"]
+    text: str
+    answers: tuple[ProbeAnswer, ...]

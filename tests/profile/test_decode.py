@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from sparktui.profile.decode import examine, load
-from sparktui.profile.model import Expectation, Roof, Slo
+from sparktui.profile.model import Expectation, Slo
 from sparktui.profile.problems import ProfileError
 from sparktui.profile.table import LOAD, MEASURE, PROFILE
-from sparktui.schema.launch import LoadSpec, MeasureSpec
+from sparktui.schema.launch import LoadSpec, MeasureSpec, Roof
 from tests.profile.make import errors, profile, write
 
 EVERYTHING = """

@@ -6,7 +6,10 @@ Format: https://html.spec.whatwg.org/multipage/server-sent-events.html, as far a
 
 from __future__ import annotations
 
+from sparktui.load.errors import StreamError
+
 DONE = b"[DONE]"
+LINE_LIMIT = 1 << 22  # bytes; a page that is no event stream must not fill the memory
 
 
 class EventSplitter:
@@ -16,6 +19,16 @@ class EventSplitter:
         self._rest = b""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Payloads of the lines that ``data`` completes, in order; ``[DONE]`` is one of them."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
+        """Payloads of the lines that ``data`` completes, in order; ``[DONE]`` is one of them.
+
+        Raises StreamError when a line has no end.
+        """
+        if self._rest:
+            data = self._rest + data
+        elif data.startswith(b"data: ") and data.endswith(b"\n\n") and data.find(b"\n") == len(data) - 2:
+            return [data[6:].strip()]  # one event a read: what nearly all reads are
+        lines = data.split(b"\n")
+        self._rest = rest = lines.pop()
+        if len(rest) > LINE_LIMIT:
+            raise StreamError("not an event stream: a line without end")
         return [line[5:].strip() for line in lines if line.startswith(b"data:")]

@@ -5,22 +5,31 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import random
 from collections.abc import Callable
 from time import monotonic
+from typing import Any
 
 import aiohttp
-import orjson
 
-from sparktui.load.meter import Counts, StreamError, StreamMeter, error_text
+from sparktui.load.counts import Counts, Standing, standing
+from sparktui.load.errors import StreamError, refusal
+from sparktui.load.meter import StreamMeter
 from sparktui.load.prompts import Prompts
+from sparktui.load.silence import Silence
 from sparktui.load.sse import DONE, EventSplitter
 from sparktui.schema.messages import LoadConfig, LoadTarget
 from sparktui.schema.records import RequestRow
 
 STAGGER_S = 0.02  # streams that start in one instant measure the client's own queue
 KEEPALIVE_S = 2.0  # under uvicorn's 5 s, or stale sockets fail requests
+CONNECT_S = 10.0
 LAST_BYTES_S = 1.0
 ERROR_PAUSE_S = 0.5  # a server that refuses at once is not hammered
+RETRY_AFTER_MOST_S = 10.0  # a load that sleeps for minutes looks broken
+_PAUSE_SPREAD = 1.5  # streams that failed together must not come back in one instant
+_READ_BYTES = 1 << 16  # asyncio's own 256 KiB is mapped and zeroed by the kernel for each read: 18 µs
+_BUSY = (429, 503)
 
 
 class ClosedLoop:
@@ -34,19 +43,21 @@ class ClosedLoop:
         self._ignore_eos = config.spec.ignore_eos
         self._next_prompt = 0
         self._slots: dict[int, asyncio.Task[None]] = {}
+        self._open: set[StreamMeter] = set()
         self._session: aiohttp.ClientSession | None = None
         self.counts = Counts()
         self.target = 0
-        self.in_flight = 0
 
     async def __aenter__(self) -> ClosedLoop:
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=self._config.stall_s)
-        headers = {"Content-Type": "application/json"}
+        headers = {
+            "Content-Type": "application/json",
+            "Accept-Encoding": "identity",
+        }  # gzip holds chunks back
         if key := os.environ.get("VLLM_API_KEY"):
             headers["Authorization"] = f"Bearer {key}"
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_S),
-            timeout=timeout,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S),
             headers=headers,
             trust_env=False,
         )
@@ -56,6 +67,15 @@ class ClosedLoop:
         await self._cut(0)
         if self._session is not None:
             await self._session.close()
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that were handed out and have not ended."""
+        return len(self._open)
+
+    def standing(self, now: float) -> Standing:
+        """Where those requests stand. ``now``: CLOCK_MONOTONIC seconds."""
+        return standing(self._open, now)
 
     async def aim(self, target: LoadTarget) -> None:
         """Move to another number of streams: more start staggered, fewer drain (or are cut)."""
@@ -80,49 +100,68 @@ class ClosedLoop:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _slot(self, slot: int, delay: float) -> None:
+        """One stream. It looks at the target before each request: lowered while it waits, it sends none."""
         await asyncio.sleep(delay)
         while slot < self.target:
             index = self._next_prompt
             self._next_prompt += 1
-            row = await self._request(index)
-            self._on_row(row)
-            if row.error:
-                await asyncio.sleep(ERROR_PAUSE_S)
+            if pause := await self._request(index):
+                await asyncio.sleep(pause * random.uniform(1.0, _PAUSE_SPREAD))
 
-    async def _request(self, index: int) -> RequestRow:
+    async def _request(self, index: int) -> float:
+        """Seconds to leave the server in peace afterwards."""
         body = self._prompts.body(index, ignore_eos=self._ignore_eos)
-        self.in_flight += 1
         meter = StreamMeter(index, monotonic(), self.counts)
+        self._open.add(meter)
         try:
             await self._stream(body, meter)
         except asyncio.CancelledError:
             self._on_row(meter.row(monotonic(), cancelled=True))
             raise
-        except (StreamError, aiohttp.ClientError, TimeoutError, OSError) as exc:
-            return meter.row(monotonic(), error=self._reason(exc))
+        except StreamError as exc:
+            self._on_row(meter.row(monotonic(), error=f"{exc}", status=exc.status))
+            asked = exc.retry_s if exc.status in _BUSY else 0.0
+            return min(max(ERROR_PAUSE_S, asked), RETRY_AFTER_MOST_S)
+        except Exception as exc:  # whatever broke: a stream that ends unseen would lower the load in silence
+            self._on_row(meter.row(monotonic(), error=f"{exc}" or type(exc).__name__))
+            return ERROR_PAUSE_S
         finally:
-            self.in_flight -= 1
-        return meter.row(monotonic())
+            self._open.discard(meter)
+        self._on_row(meter.row(monotonic()))
+        return 0.0
 
     async def _stream(self, body: bytes, meter: StreamMeter) -> None:
         assert self._session is not None, "use the loop as a context manager"
-        splitter = EventSplitter()
-        async with self._session.post(self._url, data=body) as response:
+        async with (
+            Silence(self._config.stall_s) as silence,
+            self._session.post(self._url, data=body) as response,
+        ):
             if response.status != 200:
-                raise StreamError(await _refusal(response))
-            async for data in response.content.iter_any():
-                t = monotonic()
-                for payload in splitter.feed(data):
-                    if payload == DONE:
-                        await _to_the_end(response)
-                        return
-                    meter.event(payload, t)
-        raise StreamError("the stream ended without [DONE]")
+                said = await response.content.read(4096)
+                raise refusal(response.status, said, response.headers.get("Retry-After"))
+            _read_small(response)
+            await _events(response, meter, silence)
+            await _to_the_end(response)
 
-    def _reason(self, exc: Exception) -> str:
-        if isinstance(exc, TimeoutError):
-            return f"no data for {self._config.stall_s:g} s"
-        return f"{exc}" or type(exc).__name__
+
+async def _events(response: aiohttp.ClientResponse, meter: StreamMeter, silence: Silence) -> None:
+    """Count all events up to [DONE]. The clock is read before anything is parsed."""
+    feed, event, read = EventSplitter().feed, meter.event, response.content.readany
+    while data := await read():
+        silence.heard = t = monotonic()
+        for payload in feed(data):
+            if payload == DONE:
+                meter.end(t)
+                return
+            event(payload, t)
+    raise StreamError("the stream ended without [DONE]")
+
+
+def _read_small(response: aiohttp.ClientResponse) -> None:
+    """Read into small buffers, where the transport lets us say so (asyncio's own; others ignore it)."""
+    transport: Any = response.connection.transport if response.connection is not None else None
+    if hasattr(transport, "max_size"):
+        transport.max_size = _READ_BYTES
 
 
 async def _to_the_end(response: aiohttp.ClientResponse) -> None:
@@ -131,12 +170,3 @@ async def _to_the_end(response: aiohttp.ClientResponse) -> None:
     with contextlib.suppress(TimeoutError, aiohttp.ClientError):
         async with asyncio.timeout(LAST_BYTES_S):
             await response.content.read()
-
-
-async def _refusal(response: aiohttp.ClientResponse) -> str:
-    data = await response.content.read(4096)
-    try:
-        said = error_text(orjson.loads(data))
-    except orjson.JSONDecodeError:
-        said = data[:200].decode("utf-8", "replace").strip()
-    return f"HTTP {response.status}: {said}" if said else f"HTTP {response.status}"

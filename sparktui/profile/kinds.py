@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from sparktui.yamlfile.kinds import expected, mapping, text
-from sparktui.yamlfile.problems import Report
+from sparktui.schema import promptfile
+from sparktui.schema.workloads import FILE, WORKLOADS
+from sparktui.yamlfile.kinds import describe, expected, mapping, text
+from sparktui.yamlfile.problems import Report, did_you_mean
 from sparktui.yamlfile.source import Map, Node, Seq
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -36,6 +39,30 @@ def url(node: Node, label: str, report: Report) -> str:
     elif "@" in parts.netloc:
         report.add(node, f"{label}: no user or password in a URL: a profile holds no secrets")
     return value.rstrip("/")
+
+
+def workload(node: Node, label: str, report: Report) -> str:
+    """A workload's name, or ``file:PATH`` of a prompt file that is read to its end here, made absolute:
+    ``~/`` is the home, anything relative starts at the profile's folder."""
+    value = text(node, label, report)
+    if not value.startswith(FILE):
+        if value and value not in WORKLOADS:
+            message = f"{label}: expected {', '.join(WORKLOADS)} or file:PATH, got {describe(node)}"
+            report.add(node, message + did_you_mean(value, WORKLOADS))
+        return value
+    written = value.removeprefix(FILE).strip()
+    if not written:
+        expected("file:PATH with the path of a prompt file", node, label, report)
+        return value
+    try:
+        path = Path(report.path).absolute().parent / Path(written).expanduser()
+        promptfile.read(path)
+    except RuntimeError:  # ~somebody whom this machine doesn't know
+        report.add(node, f"{label}: there is no home folder for {written!r}")
+        return value
+    except promptfile.PromptFileError as exc:
+        report.add(node, f"{label}: {exc}")
+    return f"{FILE}{path}"
 
 
 def json_object(node: Node, label: str, report: Report) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sparktui.profile import flags
-from sparktui.profile.kinds import json_object, name, url
+from sparktui.profile.kinds import json_object, name, url, workload
 from sparktui.profile.model import Expectation, Slo, Variant
 from sparktui.schema.launch import LoadSpec, MeasureSpec, Roof
 from sparktui.yamlfile.kinds import (
@@ -24,7 +24,7 @@ from sparktui.yamlfile.source import Map, Node
 _POSITIVE = number(above=0)
 
 LOAD = {
-    "workload": Key(name),
+    "workload": Key(workload),
     "input_tokens": Key(integer(1)),
     "output_tokens": Key(integer(1)),
     "temperature": Key(number(low=0)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from sparktui.schema.launch import LoadSpec
@@ -12,7 +13,10 @@ FILE = "file:"
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Lengths in tokens. ``nonce``: each prompt begins with a text of its own, so no prefix repeats."""
+    """Lengths in tokens; the input is the whole prompt, chat template and all.
+
+    ``nonce``: no prefix repeats, since each prompt begins with a number of its own.
+    """
 
     name: str
     about: str
@@ -28,8 +32,8 @@ WORKLOADS = {
     workload.name: workload
     for workload in (
         Workload("chat", "a page of prose to continue", 512, 256),
-        Workload("code", "a short request for code", 128, 250, "code"),
-        Workload("long", "a short request for a long text", 64, 300),
+        Workload("code", "a short request for code", 160, 250, "code"),
+        Workload("long", "a short request for a long text", 160, 300),
         Workload("coder", "a large source file to go on with, as coding agents send", 4096, 512, "code"),
         Workload("shared-prefix", "one system prompt of 900 tokens, many users", 1024, 256, nonce=False,
                  prefix_tokens=900),
@@ -40,8 +44,14 @@ WORKLOADS = {
 
 
 def known(name: str) -> bool:
-    """Whether a load can send it."""
-    return name in WORKLOADS or (name.startswith(FILE) and len(name) > len(FILE))
+    """Whether a load can send it; whether a file is there and is right, schema.promptfile tells."""
+    return name in WORKLOADS or file_of(name) is not None
+
+
+def file_of(name: str) -> Path | None:
+    """The path in ``file:PATH`` as it is written, or None for any other name."""
+    path = name.removeprefix(FILE)
+    return Path(path) if path and path != name else None
 
 
 def lengths(spec: LoadSpec) -> tuple[int, int]:

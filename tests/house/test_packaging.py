@@ -48,7 +48,9 @@ def test_wheel_holds_data_and_license(wheel: Path) -> None:
         "sparktui/shipped_profiles/cpu-tiny.yaml",
         "sparktui/bootlog/rules/cudagraph.yaml",
         "sparktui/bootlog/asked_flags.txt",
-        "sparktui/load/corpus.txt",
+        "sparktui/load/texts/code.txt",
+        "sparktui/load/texts/prose.txt",
+        "sparktui/load/texts/system.txt",
         "sparktui/py.typed",
     }
     assert wanted <= set(names)

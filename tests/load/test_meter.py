@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
-from sparktui.load.meter import Counts, StreamError, StreamMeter, error_text
+from sparktui.load.counts import Counts
+from sparktui.load.errors import StreamError
+from sparktui.load.meter import StreamMeter
 from sparktui.load.sse import DONE, EventSplitter
+from sparktui.schema.messages import LoadRow, from_line, to_line
 from tests.load.backend import event, recorded
 
 START = 100.0
@@ -32,7 +35,7 @@ def metered(body: bytes, *, first: float = START + 1.0, gap: float = 0.25) -> St
     [
         ("0.32.0-cpu/on_chat_stream_t0.txt", 37, 64, 18, 18),
         ("0.32.0-cpu/off_chat_stream.txt", 37, 64, 25, 25),
-        ("0.27.1-cpu/sse_draft.txt", 19, 200, 71, 75),
+        ("0.27.1-cpu/sse_draft.txt", 19, 200, 75, 75),
     ],
 )
 def test_a_recorded_stream(name: str, prompt: int, tokens: int, chunks: int, last: int) -> None:
@@ -60,10 +63,10 @@ def test_tokens_of_the_first_chunk_are_no_decode_tokens() -> None:
     assert row.decode_s == pytest.approx(0.5)
 
 
-def test_text_that_a_parser_holds_back_counts_as_tokens_and_not_as_a_chunk() -> None:
+def test_text_that_is_held_back_makes_a_token_chunk_all_the_same() -> None:
     meter = metered(event(1, content="a") + event(5) + event(6, content="b") + event(6, content=""))
     row = meter.row(200.0)
-    assert (row.completion_tokens, row.decode_tokens, row.chunks) == (6, 5, 2)
+    assert (row.completion_tokens, row.decode_tokens, row.chunks) == (6, 5, 3)
     assert row.decode_s == pytest.approx(0.5)
 
 
@@ -123,7 +126,8 @@ def test_an_error_in_the_middle_is_said_in_the_servers_words() -> None:
     "payload",
     [b"", b"nonsense", b"[]", b"3", b"null", b'{"choices": 5}', b'{"choices": ["x"]}',
      b'{"choices": [{"delta": 5}]}', b'{"usage": 7}', b'{"usage": {"completion_tokens": "many"}}',
-     b'{"usage": {"completion_tokens": [1]}}'],
+     b'{"usage": {"completion_tokens": [1]}}', b'{"usage": {"completion_tokens": 7.5}}',
+     b'{"usage": {"completion_tokens": 99999999999999999}}', b'{"usage": [7]}', b'{"choices": [null]}'],
 )  # fmt: skip
 def test_what_is_no_event_of_a_completion_is_an_error(payload: bytes) -> None:
     meter = metered(event(2, content="a"))
@@ -148,16 +152,24 @@ def test_every_end_is_counted_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "says"),
+    "usage",
     [
-        ({"error": "Unauthorized"}, "Unauthorized"),
-        ({"error": {"message": "no such model", "code": 404}}, "no such model"),
-        ({"error": {"code": 500}}, "{'code': 500}"),
-        ({"detail": "Not Found"}, "Not Found"),
-        ({"object": "error"}, "{'object': 'error'}"),
-        ("just text", "just text"),
-        ({"error": "x" * 9999}, "x" * 500),
+        {"completion_tokens": 2, "prompt_tokens": "eleven", "prompt_tokens_details": [1]},
+        {"completion_tokens": 2, "prompt_tokens": True, "prompt_tokens_details": {"cached_tokens": -1}},
+        {"completion_tokens": 2, "prompt_tokens": 1 << 70, "prompt_tokens_details": {"cached_tokens": 0.5}},
     ],
+    ids=["text", "bool", "huge"],
 )
-def test_error_bodies_of_every_kind(body: object, says: str) -> None:
-    assert error_text(body) == says
+def test_a_row_of_a_nonsensical_usage_can_still_be_read(usage: dict[str, Any]) -> None:
+    choice = {"delta": {"content": "a"}, "finish_reason": 7}
+    meter = metered(b"data: " + json.dumps({"choices": [choice], "usage": usage}).encode() + b"\n")
+    row = meter.row(200.0)
+    assert from_line(to_line(LoadRow(row))).row == row
+    assert (row.completion_tokens, row.prompt_tokens, row.cached_tokens) == (2, None, None)
+    assert row.finish_reason == "7"
+
+
+def test_what_a_server_says_can_do_nothing_to_a_terminal() -> None:
+    counts = Counts()
+    row = StreamMeter(0, START, counts).row(101.0, error="\x1b[2Jgone\x07")
+    assert row.error == counts.last_error == "[2Jgone"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sparktui.sim.flags import Parser, integer, real, split_nested
@@ -44,6 +46,7 @@ class SimOptions:
     vllm: str = DEFAULT  # the release to speak like
     boot_speed: float | None = None  # modelled boot seconds that pass in one second; overrides boot_seconds
     linger_seconds: float = 0.0  # how long the engine's processes outlive an orderly end
+    clock: str | None = None  # a file for the times of every streamed answer: http/clock.py
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +133,7 @@ def parse(argv: list[str]) -> ServeArguments:
     shown["model"] = model
     parsed = ServeArguments(model, shown, tuple(key for key in keys if key), sim)
     _check_drafts(parsed, parser)
+    _check_metrics(parsed, parser)
     return parsed
 
 
@@ -158,6 +162,28 @@ def _check_drafts(parsed: ServeArguments, parser: Parser) -> None:
         parser.error(f"{key}: expected an integer of at least 1, got {asked!r}")
 
 
+def _check_metrics(parsed: ServeArguments, parser: Parser) -> None:
+    """What vLLM refuses of the flags of per-request metrics, in its words."""
+    if parsed.get("enable_per_request_metrics", False) and parsed.get("disable_log_stats", False):
+        parser.error(
+            "--enable-per-request-metrics requires engine statistics logging; "
+            "remove --disable-log-stats to enable per-request metrics."
+        )
+    if parsed.get("per_request_spec_decode_metrics", "none") != "none" and parsed.speculative is None:
+        parser.error(
+            "--per-request-spec-decode-metrics requires speculative decoding to be enabled "
+            "(via --speculative-config)."
+        )
+
+
+def _writable(path: str) -> str:
+    try:
+        with Path(path).open("ab"):
+            return path
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"cannot write {path}: {error.strerror}") from None
+
+
 def _release_of(argv: list[str]) -> Release:
     """The release whose flags count: the last ``--sim-vllm``, which the parser checks later."""
     found = DEFAULT
@@ -179,4 +205,5 @@ def _parser(release: Release) -> Parser:
     parser.add_argument("--sim-model")
     parser.add_argument("--sim-vllm", choices=RELEASES)
     parser.add_argument("--sim-linger-seconds", type=real(low=0))
+    parser.add_argument("--sim-clock", type=_writable)
     return parser

@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import random
 import time
+from typing import Any
 
 from sparktui.sim.arguments import ServeArguments
 from sparktui.sim.boot.facts import BootFacts
 from sparktui.sim.boot.logfile import Log
 from sparktui.sim.counts.metrics import Metrics
+from sparktui.sim.counts.traffic import Traffic
 from sparktui.sim.http.api import Api, ApiConfig
+from sparktui.sim.http.clock import Clock
 from sparktui.sim.http.disturb import Disturbances, EngineSwitches
 from sparktui.sim.http.faults import NonsenseMetrics
 from sparktui.sim.http.intake import Limits
+from sparktui.sim.http.ownmetrics import Told
 from sparktui.sim.model.engine import Engine, EngineConfig
 from sparktui.sim.model.prefix import BLOCK_TOKENS
 from sparktui.sim.model.truth import Truth
@@ -75,7 +79,14 @@ def _api_config(given: ServeArguments, facts: BootFacts, truth: Truth) -> ApiCon
         truth,
         bool(given.get("enable_server_load_tracking", False)),
         _info(given, facts),
+        _told(given),
+        Clock(given.sim.clock) if given.sim.clock else None,
     )
+
+
+def _told(given: ServeArguments) -> Told:
+    drafts: Any = given.get("per_request_spec_decode_metrics", "none")
+    return Told(bool(given.get("enable_per_request_metrics", False)), drafts, given.k)
 
 
 def _info(given: ServeArguments, facts: BootFacts) -> str:
@@ -94,10 +105,18 @@ def _metrics(given: ServeArguments, facts: BootFacts) -> Metrics:
         _cache_config(facts, given),
         given.release,
         facts.engines,
+        traffic=_traffic(given, facts),
         max_model_len=facts.max_model_len,
         log_stats=not given.get("disable_log_stats", False),
         hidden=given.get("show_hidden_metrics_for_version", None) is not None,
     )
+
+
+def _traffic(given: ServeArguments, facts: BootFacts) -> Traffic | None:
+    """What a step moves, with --enable-mfu-metrics only."""
+    if not given.get("enable_mfu_metrics", False):
+        return None
+    return Traffic.of(facts.shape, facts.kv_tokens, facts.tensor_parallel * facts.pipeline_parallel)
 
 
 def _cache_config(facts: BootFacts, given: ServeArguments) -> dict[str, str]:

@@ -17,7 +17,7 @@ from sparktui.sim.release import DEFAULT, RELEASES
 _USAGE = """usage: sparktui sim serve MODEL [flags of vllm serve] [--sim-model NAME|FILE] [--sim-vllm VERSION]
                           [--boot-speed N] [--sim-boot-seconds S] [--sim-seed N]
                           [--sim-noise R] [--sim-restart-noise R] [--sim-fail FAILURE]
-                          [--sim-linger-seconds S]
+                          [--sim-linger-seconds S] [--sim-clock FILE]
        sparktui sim table [--json]
        sparktui sim model [NAME|FILE]
 
@@ -27,6 +27,7 @@ model: what a machine-and-model file says, at several loads.
 --boot-speed N: seconds of the modelled boot that pass in one second; --sim-boot-seconds S: all of it in S.
 --sim-noise R, --sim-restart-noise R: standard deviation of a step, of a start; relative, 0.01 is 1 %.
 --sim-linger-seconds S: how long the engine's process outlives the server.
+--sim-clock FILE: when each event of each streamed answer was written.
 NAME:    {models}
 VERSION: {releases}
 FAILURE: {failures}

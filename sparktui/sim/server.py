@@ -150,7 +150,7 @@ class Server:
     async def _serve(self, sock: socket.socket) -> int:
         switches = EngineSwitches(self._crash, self._linger, self._arguments.sim.linger_seconds)
         service, api, disturbances = assemble(self._arguments, self._facts, self._truth, self._log, switches)
-        runner = web.AppRunner(api.app(), access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
+        runner = api.runner()
         await runner.setup()
         try:
             site = await self._listen(runner, sock)

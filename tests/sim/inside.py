@@ -80,7 +80,7 @@ async def inside(*args: str, truth: Truth | None = None) -> AsyncIterator[Inside
     written = Log(log, 1, release=given.release)
     switches = EngineSwitches(lambda: crashes.append(None), lingers.append, 3.0)
     service, api, _ = assemble(given, boot_facts(given, model), model, written, switches)
-    runner = web.AppRunner(api.app(), access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
+    runner = api.runner()
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     port = runner.addresses[0][1]

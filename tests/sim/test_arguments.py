@@ -99,6 +99,10 @@ def test_wrong_usage_exits_2(args: list[str], message: str, capsys: pytest.Captu
         (["--sim-boot-seconds", "-1"], "--sim-boot-seconds: expected a number of at least 0, got '-1'"),
         (["--sim-linger-seconds", "-1"], "--sim-linger-seconds: expected a number of at least 0"),
         (["--sim-seed", "x"], "--sim-seed: invalid int value: 'x'"),
+        (["--sim-clock", "/no/folder/clock"], "--sim-clock: cannot write /no/folder/clock: No such file"),
+        (["--enable-per-request-metrics", "--disable-log-stats"], "remove --disable-log-stats to enable"),
+        (["--per-request-spec-decode-metrics", "summary"], "requires speculative decoding to be enabled"),
+        (["--per-request-spec-decode-metrics", "some"], "invalid choice: 'some'"),
     ],
 )
 def test_a_value_out_of_range_exits_2(
@@ -108,6 +112,27 @@ def test_a_value_out_of_range_exits_2(
     error = capsys.readouterr().err.splitlines()[-1]
     assert "error: " in error
     assert message in error
+
+
+@pytest.mark.parametrize(
+    ("flag", "last_without", "first"),
+    [
+        (["--enable-per-request-metrics"], "0.24.0", "0.27.1"),
+        (["--per-request-spec-decode-metrics", "summary", "--speculative-config", SPEC], "0.27.1", "0.30.0"),
+        (["--enable-mfu-metrics"], None, "0.17.1"),
+    ],
+    ids=["per-request", "spec-decode", "mfu"],
+)
+def test_flags_of_metrics_by_release(
+    flag: list[str], last_without: str | None, first: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        flag[0].removeprefix("--").replace("-", "_")
+        in arguments.parse(["m", "--sim-vllm", first, *flag]).given
+    )
+    if last_without is not None:
+        assert main(["serve", "m", "--sim-vllm", last_without, *flag]) == 2
+        assert f"unrecognized arguments: {flag[0]}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("k", ["-2", "0", '"abc"', "2.5", "true", "[]", "NaN", "Infinity"])

@@ -17,9 +17,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from sparktui.sim.http import faults
 from tests.sim.conftest import TIMEOUT_S, Launch
 from tests.sim.inside import SPEC, Inside, chat, fetch, inside
+from tests.sim.wire import counters
 
 CHAT = "/v1/chat/completions"
 SIM_FLAGS = ("--sim-noise", "0")
+HOST_SIDE = ("http_", "process_", "python_")
 
 
 async def generated(server: Inside) -> float:
@@ -167,6 +169,26 @@ async def test_a_hang_keeps_requests_and_health_and_goes_on_afterwards() -> None
         assert await generated(server) == 0
         await server.call("DELETE", "/sim/fault")
         assert (await request)[0] == 200
+
+
+async def test_a_hang_under_load_freezes_counters_while_requests_run() -> None:
+    async with inside() as server:
+        body = chat(max_tokens=30_000, stream=True)
+        async with server.session.post(server.url + CHAT, json=body) as response:
+            await response.content.readline()
+            await server.fault("hang")
+            before = await counters(server)
+            for _ in range(50):
+                assert (await server.call("GET", "/health"))[0] == 200
+            after = await counters(server)
+            still = {name: value for name, value in after.items() if not name.startswith(HOST_SIDE)}
+            assert still == {name: before[name] for name in still}
+            assert after["num_requests_running"] == 1
+            assert after["generation_tokens_total"] > 0
+            await server.call("DELETE", "/sim/fault")
+            async with asyncio.timeout(10):
+                while (await counters(server))["generation_tokens_total"] == after["generation_tokens_total"]:
+                    pass
 
 
 async def test_counters_start_again() -> None:

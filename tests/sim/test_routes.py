@@ -264,3 +264,24 @@ async def test_usage_can_be_forced_on_clients_that_do_not_ask() -> None:
     async with inside("--enable-force-include-usage") as server:
         chunks = events(await stream(server, chat(max_tokens=2, stream_options=None)))
     assert [chunk["usage"]["completion_tokens"] for chunk in chunks] == [0, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [{"role": "user", "content": "x"}],
+        [
+            {"role": "system", "content": "Be brief. " * 31},
+            {"role": "user", "content": "Größe, 长度, 🙂" * 7},
+        ],
+        [{"role": "user", "content": [{"type": "text", "text": "two "}, {"type": "text", "text": "parts"}]}],
+        [{"role": "user", "content": ""}],
+    ],
+    ids=["short", "two roles", "parts", "empty"],
+)
+async def test_tokenize_counts_messages_as_usage_does(messages: list[dict[str, Any]]) -> None:
+    async with inside() as server:
+        _, counted = await server.call("POST", "/tokenize", json={"messages": messages})
+        body = {"messages": messages, "max_tokens": 1}
+        _, answer = await server.call("POST", "/v1/chat/completions", json=body)
+    assert counted["count"] == len(counted["tokens"]) == answer["usage"]["prompt_tokens"]

@@ -213,13 +213,13 @@ async def report_until(service: EngineService, ending: str, **more: object) -> s
     return stream.getvalue().replace("\r\n", "\n")  # vLLM's formatter breaks a message's lines so
 
 
-def busy_service(release: str = "0.24.0", engines: int = 1, **more: bool) -> EngineService:
+def busy_service(release: str = "0.24.0", engines: int = 1, log_stats: bool = True) -> EngineService:
     """Engines with a request each, not yet stepped."""
     config = EngineConfig(k=3, max_num_seqs=64, graphs="piecewise")
     chosen = [Engine(config, random.Random(seed)) for seed in range(engines)]
     for engine in chosen:
         engine.add(Request("r", prompt_tokens=40, max_tokens=500), 0.0)
-    return EngineService(chosen, Metrics("m", 3, {}, Release(release), engines, **more))
+    return EngineService(chosen, Metrics("m", 3, {}, Release(release), engines, log_stats=log_stats))
 
 
 async def test_each_engine_has_its_line() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from sparktui.sim.counts.choices import whole_requests
 from sparktui.sim.counts.exposition import Histogram
 from sparktui.sim.counts.families import FAMILIES, token_bounds
+from sparktui.sim.counts.traffic import Traffic
 from sparktui.sim.model.requests import Output, Request, Step
 
 _FINISHED = (
@@ -28,12 +29,15 @@ _FINISHED = (
 
 
 class EngineCounts:
-    """Counters and histograms since ``created`` (unix seconds)."""
+    """Counters and histograms since ``created`` (unix seconds). ``traffic``: None leaves estimates at 0."""
 
-    __slots__ = ("_counters", "created", "histograms")
+    __slots__ = ("_counters", "_traffic", "created", "histograms")
 
-    def __init__(self, bounds: Mapping[str, tuple[float, ...]], created: float) -> None:
+    def __init__(
+        self, bounds: Mapping[str, tuple[float, ...]], created: float, traffic: Traffic | None = None
+    ) -> None:
         self.created = created
+        self._traffic = traffic
         self.histograms = {name: Histogram(ends) for name, ends in bounds.items()}
         self._counters: dict[str, dict[str, float]] = {}
 
@@ -59,6 +63,13 @@ class EngineCounts:
         self._count_finished([o for o in step.outputs if o.finish_reason is not None])
         self._count_lookups(step)
         self._count_drafts(step)
+        if self._traffic is not None and step.scheduled_tokens:
+            self._count_traffic(step, self._traffic)
+
+    def _count_traffic(self, step: Step, traffic: Traffic) -> None:
+        self.add("estimated_flops_per_gpu", traffic.flops(step))
+        self.add("estimated_read_bytes_per_gpu", traffic.read(step))
+        self.add("estimated_write_bytes_per_gpu", traffic.written(step))
 
     def _count_prompts(self, first: list[Request]) -> None:
         """A prompt counts as a whole, with its first token, however many steps prefilled it."""

@@ -19,6 +19,7 @@ from sparktui.sim.counts.exposition import label_text
 from sparktui.sim.counts.families import Family
 from sparktui.sim.counts.httpcounts import HttpCounts
 from sparktui.sim.counts.observed import Observed
+from sparktui.sim.counts.traffic import Traffic
 from sparktui.sim.model.engine import Engine
 from sparktui.sim.model.requests import Step
 from sparktui.sim.release import Release
@@ -32,7 +33,7 @@ class Metrics:
 
     ``k``: draft positions, 0 leaves the spec_decode counters out. ``cache_config``: known labels of
     cache_config_info. ``log_stats``: False with --disable-log-stats, whose page has no family of vLLM's.
-    ``hidden``: with --show-hidden-metrics-for-version.
+    ``hidden``: with --show-hidden-metrics-for-version. ``traffic``: with --enable-mfu-metrics.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Metrics:
         max_model_len: int = _MAX_MODEL_LEN,
         log_stats: bool = True,
         hidden: bool = False,
+        traffic: Traffic | None = None,
     ) -> None:
         self.release = release
         self.log_stats = log_stats
@@ -53,6 +55,7 @@ class Metrics:
         self._model = {"model_name": model_name}
         self._families = tuple(families.of(release, k, hidden)) if log_stats else ()
         self._bounds = histogram_bounds(max_model_len)
+        self._traffic = traffic
         self._cache_config = cacheinfo.labels(release, cache_config)
         self._counts = self._zeros()
         self._process = _process_registry()
@@ -87,7 +90,7 @@ class Metrics:
 
     def _zeros(self) -> list[EngineCounts]:
         now = time.time()
-        return [EngineCounts(self._bounds, now) for _ in self.observed]
+        return [EngineCounts(self._bounds, now, self._traffic) for _ in self.observed]
 
     def _lines(self, family: Family) -> list[str]:
         name = f"vllm:{family.name}"

@@ -18,9 +18,11 @@ from sparktui.sim.boot.logfile import Log
 from sparktui.sim.counts import httpcounts
 from sparktui.sim.counts.families import CONTENT_TYPE
 from sparktui.sim.http import faults, state
+from sparktui.sim.http.clock import Clock, ClockedRunner
 from sparktui.sim.http.completions import Completions
 from sparktui.sim.http.disturb import Disturbances
 from sparktui.sim.http.intake import Limits, token_ids, tokenize_request
+from sparktui.sim.http.ownmetrics import Told
 from sparktui.sim.http.payloads import models_body
 from sparktui.sim.http.replies import errors, json_reply, only_json
 from sparktui.sim.model.tokens import Vocabulary, pieces
@@ -61,6 +63,8 @@ class ApiConfig:
     truth: Truth = field(default_factory=Truth)
     tracks_load: bool = False  # --enable-server-load-tracking
     info: str = ""
+    told: Told = field(default_factory=Told)
+    clock: Clock | None = None
 
 
 class Api:
@@ -78,10 +82,17 @@ class Api:
         self._service = service
         self._log = log
         self._disturbances = disturbances
-        self._completions = Completions(config.limits, config.truth, service, disturbances, rng)
+        self._completions = Completions(
+            config.limits, config.truth, service, disturbances, rng, config.told, config.clock
+        )
         self._vocabulary = Vocabulary()
         self._created = int(time.time())
         self._guarded = next(paths for since, paths in _GUARDED if config.limits.release.since(since))
+
+    def runner(self) -> web.AppRunner:
+        """The application, ready for sites."""
+        more = {"access_log": None, "handler_cancellation": True, "shutdown_timeout": 0.1}
+        return ClockedRunner(self.app(), self._config.clock, **more)
 
     def app(self) -> web.Application:
         """The application with its routes. Those of the stand-in's own are not in ROUTES, nor in the log."""

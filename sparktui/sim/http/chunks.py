@@ -6,6 +6,7 @@ import asyncio
 
 import orjson
 
+from sparktui.sim.http.clock import Record
 from sparktui.sim.http.payloads import Answer
 from sparktui.sim.service import Delta, Stream
 
@@ -76,15 +77,20 @@ class EventWriter:
     """Writes events straight to the connection, within the step they belong to.
 
     A task to wake and a writer to await for each event cost more than the rest of the server.
-    ``cut_after``: events after which the connection is cut; None: never.
+    ``cut_after``: events after which the connection is cut; None: never. ``record``: what notes the times.
     """
 
     def __init__(
-        self, transport: asyncio.Transport, chunks: list[Chunks], cut_after: int | None = None
+        self,
+        transport: asyncio.Transport,
+        chunks: list[Chunks],
+        cut_after: int | None = None,
+        record: Record | None = None,
     ) -> None:
         self._transport = transport
         self._chunks = chunks
         self._left = cut_after
+        self._record = record
         self._begun = not chunks[0].chat
         self.sent = 0
 
@@ -95,18 +101,22 @@ class EventWriter:
             return
         if stream.finish_reason is None and transport.get_write_buffer_size() > _HIGH_WATER_BYTES:
             return
-        data = self._chunks[stream.index].delta(stream.take())
+        delta = stream.take()
+        data = self._chunks[stream.index].delta(delta)
         if not self._begun:
             self._begun = True
-            for chunks in self._chunks:
-                self._send(chunks.role())
+            for choice, chunks in enumerate(self._chunks):
+                self._send(chunks.role(), choice, 0)
         if data:
-            self._send(data)
+            self._send(data, stream.index, delta.generated)
 
-    def _send(self, data: bytes) -> None:
+    def _send(self, data: bytes, choice: int, generated: int) -> None:
         """One event in an HTTP chunk of its own."""
         if self._left is not None and self.sent >= self._left:
             self._transport.abort()
             return
         self.sent += 1
-        self._transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+        data = b"%x\r\n%b\r\n" % (len(data), data)
+        if self._record is not None:
+            self._record.write(choice, generated)
+        self._transport.write(data)

@@ -56,6 +56,27 @@ class ServerErrors(Fault):
 
 
 @dataclass(frozen=True, slots=True)
+class RateLimit(Fault):
+    retry_after_s: int = _number(1, 0, 3600)
+    probability: float = _number(1.0, 0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class KeepAliveReset(Fault):
+    probability: float = _number(1.0, 0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class NoUsage(Fault):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class FinalUsage(Fault):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
 class EngineDeath(Fault):
     once: ClassVar[bool] = True
     after_s: float = _number(0.0, 0.0, 3600.0)
@@ -106,6 +127,10 @@ FAULTS: dict[str, type[Fault]] = {
     "nonsense_metrics": NonsenseMetrics,
     "dropped_streams": DroppedStreams,
     "server_errors": ServerErrors,
+    "rate_limit": RateLimit,
+    "keep_alive_reset": KeepAliveReset,
+    "no_usage": NoUsage,
+    "final_usage": FinalUsage,
     "engine_death": EngineDeath,
     "hang": Hang,
     "counter_reset": CounterReset,

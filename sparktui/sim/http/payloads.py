@@ -78,15 +78,17 @@ class Answer:
             name = "chat.completion.chunk" if kind == "chunk" else "chat.completion"
         return {"id": self.id, "object": name, "created": self.created, "model": self.model}
 
-    def usage_chunk(self, completion_tokens: int) -> bytes:
+    def usage_chunk(self, completion_tokens: int, metrics: dict[str, Any] | None = None) -> bytes:
         """The closing usage event, without choices; fields that are null are left out here."""
         body = self.head("chunk") | {"choices": [], "usage": self.usage(completion_tokens)}
         if self.fingerprint is not None:
             body["system_fingerprint"] = self.fingerprint
+        if metrics is not None:
+            body["metrics"] = metrics
         return event(body)
 
-    def whole(self, deltas: Sequence[Delta]) -> dict[str, Any]:
-        """The answer to a request without ``stream``; a delta for each choice."""
+    def whole(self, deltas: Sequence[Delta], metrics: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The answer to a request without ``stream``; a delta for each choice. ``metrics``: of itself."""
         usage: dict[str, Any] = self.usage(sum(delta.generated for delta in deltas))
         usage["prompt_tokens_details"] = None
         if self.details:
@@ -99,7 +101,7 @@ class Answer:
         }
         if self.chat:
             body |= dict.fromkeys(("prompt_logprobs", "prompt_token_ids", "prompt_text"))
-        return body | dict.fromkeys(("kv_transfer_params", "ec_transfer_params", "metrics"))
+        return body | dict.fromkeys(("kv_transfer_params", "ec_transfer_params")) | {"metrics": metrics}
 
     def _choice(self, index: int, delta: Delta) -> dict[str, Any]:
         said: dict[str, Any] = {"message": self._message(delta)} if self.chat else {"text": delta.content}

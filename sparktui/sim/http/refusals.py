@@ -14,11 +14,12 @@ _SUMMARISED_SINCE = "0.32.0"  # before, the message repeats pydantic's error as 
 
 
 class Refused(Exception):
-    """An answer other than 200: ``status`` and the JSON ``body``."""
+    """An answer other than 200: ``status``, the JSON ``body`` and more ``headers``."""
 
     def __init__(self, status: int, message: str, kind: str = "BadRequestError", param: str | None = None):
         super().__init__(message)
         self.status = status
+        self.headers: dict[str, str] = {}
         self.body = error_body(message, kind, status, param)
 
 

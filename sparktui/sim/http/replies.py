@@ -30,7 +30,7 @@ async def errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         return await handler(request)
     except Refused as refused:
-        return json_reply(refused.body, refused.status)
+        return json_reply(refused.body, refused.status, refused.headers)
     except EngineDead:
         return json_reply(error_body(ENGINE_DEAD, "InternalServerError", 500), 500)
     except web.HTTPException as error:

@@ -131,6 +131,7 @@ class Engine:
             plan.tokens,
             padded,
             mode,
+            plan.context,
         )
         self._begin(at if now - at < _MAX_LATENESS_S else now)
         return done
@@ -152,6 +153,8 @@ class Engine:
                         break
                     gain += 1
             gains[gain] += 1
+            if k and request.gains is not None:
+                request.gains.append(gain)
             outputs.append(deliver(request, 1 + gain, at))
         accepted = tuple(sum(gains[position + 1 :]) for position in range(k))
         return outputs, accepted, len(outputs) if k else 0

@@ -45,6 +45,7 @@ class Request:
     preemptions: int = 0
     temperature: float | None = None
     blocks: tuple[int, ...] = ()
+    gains: list[int] | None = None  # accepted drafts of each step, where somebody wants to know
     seat: Seat | None = field(default=None, repr=False)  # the engine's own notes, while it runs
 
     @property
@@ -79,7 +80,8 @@ class Step:
 
     ``prefilled``: requests whose prompt is complete with this step; ``admitted``: those looked up in the
     prefix cache for it; ``prompt_tokens``: computed in it, chunks of longer prompts among them. Scheduled and
-    padded tokens and ``mode`` are what the CUDA graph table counts.
+    padded tokens and ``mode`` are what the CUDA graph table counts. ``context``: tokens that the decoding
+    requests had in the KV cache, summed.
     """
 
     at: float
@@ -95,6 +97,7 @@ class Step:
     scheduled_tokens: int = 0
     padded_tokens: int = 0
     mode: RunMode = "NONE"
+    context: int = 0
 
     @property
     def generated(self) -> int:

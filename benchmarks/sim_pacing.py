@@ -77,13 +77,21 @@ def realtime(pid: int, priority: int) -> None:
     os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(priority))
 
 
-def start(cpu: int, folder: Path) -> tuple[subprocess.Popen[str], int]:
-    """The stand-in on that core, and its port."""
+def start(cpu: int, folder: Path, *more: str) -> tuple[subprocess.Popen[str], int]:
+    """The stand-in on that core, and its port. ``more``: further flags."""
     model = folder / "pacing.yaml"
     model.write_text(MODEL)
     flags = ["--sim-model", str(model), "--sim-noise", "0", "--sim-restart-noise", "0"]
     argv = [sys.executable, "-m", "sparktui.sim", "serve", "pacing", "--host", "127.0.0.1", "--port", "0"]
-    argv += [*flags, "--sim-boot-seconds", "0", "--max-num-seqs", "1024", "--disable-uvicorn-access-log"]
+    argv += [
+        *flags,
+        "--sim-boot-seconds",
+        "0",
+        "--max-num-seqs",
+        "1024",
+        "--disable-uvicorn-access-log",
+        *more,
+    ]
     pin = ["taskset", "-c", str(cpu)]
     server = subprocess.Popen(
         [*pin, *argv], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True

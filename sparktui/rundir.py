@@ -70,7 +70,7 @@ class RunDir:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             new.path.mkdir(mode=0o700)
-            write_atomically(new.path / "plan.json", dumps(plan, indent=True))
+            new.write_plan(plan)
             new.write(RunRecord(SCHEMA_VERSION, path.name, kind, plan.profile, time.time()))
             new.path.rename(path)
         except OSError as exc:
@@ -87,6 +87,9 @@ class RunDir:
     def plan(self) -> Plan:
         """plan.json. Raises RunError."""
         return self._read("plan.json", Plan)
+
+    def write_plan(self, plan: Plan) -> None:
+        write_atomically(self.path / "plan.json", dumps(plan, indent=True))
 
     def report(self) -> Report | None:
         """report.json, when the run has one. Raises RunError on a broken one."""

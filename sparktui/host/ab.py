@@ -141,7 +141,7 @@ class AbRun:
         self._say(f"c={self.state.concurrency}: warm-up")
         bench = self._new_bench()
         e = self.state
-        await bench.warm_up(e.concurrency, self._plan.load.ignore_eos, e.first_prompt)
+        await bench.warm_up(e.concurrency, self._rig.load.ignore_eos, e.first_prompt)
         for note in bench.notes:
             self._journal.add("note", note, "warning")
         return ex.warmed_up(self.state)
@@ -224,7 +224,7 @@ class AbRun:
             profile=self._plan.profile,
             created=self._created,
             run_id=self._run.id,
-            workload=self._plan.load.workload,
+            workload=self._rig.load.workload,
             arms=[arm for arm in arms if arm is not None],
             outcome=e.outcome,
         )

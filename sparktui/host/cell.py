@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sparktui.compare.stats import decode_value, output_value, percentile
-from sparktui.host.live import limited
+from sparktui.host.clientfigures import gap_quantiles, limited
 from sparktui.metrics.page import Page
 from sparktui.metrics.window import Delta, difference, restarted
 from sparktui.schema.messages import LoadTotals
@@ -90,6 +90,7 @@ def cell(measured: Measured, place: Place, energy: Energy) -> Cell:
         decode_tok_s=decode.rate if decode else None,
         output_tok_s=output.rate if output else None,
         ttft_ms=_percentiles([row.ttft_ms for row in ok if row.ttft_ms is not None]),
+        chunk_gap_ms=gap_quantiles(measured.series[1:]),
         kv_usage_max=measured.kv_max,
         power_w=energy.mean_w,
         joules_per_token=energy.joules / counted if energy.joules and counted else None,
@@ -129,6 +130,7 @@ def _server_fields(server: Delta | None) -> dict[str, Any]:
         "step_ms": server.step_ms,
         "server_output_tok_s": server.output_tok_s,
         "prefix_hit_rate": server.prefix_hit_rate,
+        "read_gb_s": getattr(server, "read_gb_s", None),  # XXX
     }
 
 

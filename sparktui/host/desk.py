@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from sparktui.host.ab import AbRun
-from sparktui.host.journal import Journal
+from sparktui.host.journal import Journal, Level
+from sparktui.host.probe import useless_cache
 from sparktui.host.rig import Rig
+from sparktui.schema.codec import to_plain
 from sparktui.schema.launch import Plan
 from sparktui.schema.live import Driver
 from sparktui.schema.messages import (
     CancelExperiment,
     Drive,
+    ProbePrefixCache,
     SetLoad,
     SetWindow,
+    SetWorkload,
     StartExperiment,
     StopRun,
     SwitchArm,
 )
+from sparktui.schema.workloads import WORKLOADS
 
 MAX_STREAMS = 4096
 WINDOWS = (5, 15, 60)
@@ -40,12 +46,15 @@ class Desk:
             StartExperiment: self._start,
             CancelExperiment: self._cancel,
             SetWindow: self._set_window,
+            SetWorkload: self._set_workload,
+            ProbePrefixCache: self._probe,
         }
         self.orders: asyncio.Queue[StartExperiment | SwitchArm] = asyncio.Queue()
         self.stopping = asyncio.Event()
         self.stop_reason = ""
         self.driver: Driver | None = None
         self.experiment: AbRun | None = None
+        self._probing: asyncio.Task[None] | None = None
 
     async def take(self, client: int, intent: Any) -> None:
         """One intent of a client. Raises ValueError when it can't be."""
@@ -74,8 +83,8 @@ class Desk:
         await self._rig.drive(self._load)
 
     async def _set_load(self, intent: SetLoad) -> None:
-        if self.experiment is not None:
-            raise ValueError("the load is locked while an A/B measures")
+        if self.experiment is not None or self._probing is not None:
+            raise ValueError("the load is locked while something is measured")
         if not 0 <= intent.concurrency <= MAX_STREAMS:
             raise ValueError(f"load must be 0 to {MAX_STREAMS}, not {intent.concurrency}")
         self._load = intent.concurrency
@@ -83,6 +92,38 @@ class Desk:
             "load", f"load set to {intent.concurrency}", data={"concurrency": intent.concurrency}
         )
         await self._rig.drive(intent.concurrency, cut=intent.cut)
+
+    async def _set_workload(self, intent: SetWorkload) -> None:
+        if self.experiment is not None or self._probing is not None:
+            raise ValueError("the load is locked while something is measured")
+        name = intent.workload
+        if name not in WORKLOADS and name != self._plan.load.workload:
+            raise ValueError(f"no workload {name}: it is one of {', '.join(WORKLOADS)}")
+        own = self._plan.load
+        if name != own.workload:
+            own = dataclasses.replace(own, workload=name, input_tokens=None, output_tokens=None)
+        await self._rig.set_workload(own)
+        self._journal.add("load", f"workload {name}", data={"workload": name})
+        await self.restore_load()
+
+    async def _probe(self, intent: ProbePrefixCache) -> None:
+        self._must_serve()
+        if self.experiment is not None or self._probing is not None:
+            raise ValueError("something else is being measured")
+        self._probing = asyncio.create_task(self._probe_prefix_cache())
+
+    async def _probe_prefix_cache(self) -> None:
+        """Our own load pauses meanwhile: it would be in the counters."""
+        try:
+            await self._rig.drain()
+            found = await self._rig.probe_prefix_cache()
+            level: Level = "warning" if found.call == "useless" else "info"
+            self._journal.add("note", found.text, level, {"prefix_probe": to_plain(found)})
+            if found.call == "useless":
+                self._journal.add_finding(useless_cache(found))
+        finally:
+            self._probing = None
+            await self.restore_load()
 
     async def _switch(self, intent: SwitchArm) -> None:
         self._must_be_free()
@@ -113,8 +154,13 @@ class Desk:
     def _must_be_free(self) -> None:
         if self.experiment is not None or not self.orders.empty():
             raise ValueError("an A/B is under way: cancel it first")
+        if self._probing is not None:
+            raise ValueError("the prefix cache is being probed: a moment")
         if self._rig.owner.foreign:
             raise ValueError("sparktui did not start this server and will not stop it: restart it yourself")
+        self._must_serve()
+
+    def _must_serve(self) -> None:
         if self._rig.owner.view.state != "ready":
             raise ValueError(f"the server is {self._rig.owner.view.state}")
 

@@ -18,6 +18,7 @@ from sparktui.host.feed import Feed
 from sparktui.host.journal import Journal
 from sparktui.host.owner import BootFailed
 from sparktui.host.rig import Rig
+from sparktui.host.stall import StallWatch
 from sparktui.host.view import Viewer
 from sparktui.host.watch import PowerWatch
 from sparktui.rundir import RunDir
@@ -172,10 +173,12 @@ class Host:
         """A line a second under load, two a minute without: an idle server may stand for weeks."""
         due = 0.0
         watch = PowerWatch(self._journal.add_finding)
+        stall = StallWatch(lambda text, level: self._journal.add("server", text, level))
         with self._run.samples.open("ab") as file:
             while True:
                 snapshot = self._viewer.snapshot()
                 watch.look(snapshot.gpus, snapshot.t)
+                stall.look(snapshot.server.stalled_s, snapshot.figures.running)
                 if snapshot.load.in_flight or snapshot.figures.running or snapshot.t >= due:
                     due = snapshot.t + _IDLE_SAMPLE_S
                     _write_sample(file, snapshot)

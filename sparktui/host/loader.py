@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sys
 from collections.abc import Callable
 
 from sparktui.schema.codec import SchemaError
-from sparktui.schema.launch import LaunchSpec, LoadSpec
 from sparktui.schema.messages import (
     LoadConfig,
     LoadFailed,
@@ -43,17 +43,17 @@ class Loader:
     def pid(self) -> int | None:
         return self._process.pid if self._process and self._process.returncode is None else None
 
-    async def start(self, spec: LaunchSpec, load: LoadSpec, nonce: str, stall_s: float) -> None:
-        """Spawn it, idle."""
+    async def start(self, config: LoadConfig, key: str | None = None) -> None:
+        """Spawn it, idle. ``key``: the API key of what it talks to; it goes by the environment."""
         await self.stop()
         self.totals, self._failure = None, ""
         self._process = await asyncio.create_subprocess_exec(
             sys.executable, "-P", "-m", "sparktui.load",
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=_LINE_LIMIT,
+            env={**os.environ, **({"VLLM_API_KEY": key} if key else {})},
         )  # fmt: skip
         self._reader = asyncio.create_task(self._read(self._process))
-        url = load.url or spec.url
-        await self._send(LoadConfig(url, spec.model, load, nonce, stall_s=stall_s))
+        await self._send(config)
 
     async def aim(self, target: LoadTarget) -> None:
         """Ask for another number of streams; a process that is gone takes no orders."""

@@ -70,6 +70,12 @@ class Owner:
         return self._record is not None and self._record.ended is None and alive(self._record.process)
 
     @property
+    def pids(self) -> frozenset[int]:
+        """Every process that was seen of this server, living or not."""
+        record = self._record
+        return frozenset((record.process.pid, *(p.pid for p in record.tree))) if record else frozenset()
+
+    @property
     def arm(self) -> int | None:
         """Index into the plan's arms of the server on record."""
         return self._record.arm if self._record else None

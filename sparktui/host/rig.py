@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
+import os
+import time
 from time import monotonic
 
 import httpx
@@ -17,14 +20,16 @@ from sparktui.host.live import Live
 from sparktui.host.loader import Loader
 from sparktui.host.measure import Bench
 from sparktui.host.owner import BootFailed, Owner
+from sparktui.host.probe import probe
 from sparktui.host.relaunch import Relaunch
 from sparktui.rundir import RunDir
 from sparktui.schema.codec import dumps
-from sparktui.schema.launch import LaunchSpec, Plan
-from sparktui.schema.messages import LoadTarget
-from sparktui.schema.records import RequestRow, ServerRecord
-from sparktui.server.ready import healthy
+from sparktui.schema.launch import LaunchSpec, LoadSpec, Plan
+from sparktui.schema.messages import LoadConfig, LoadTarget
+from sparktui.schema.records import PrefixProbe, RequestRow, ServerRecord
+from sparktui.server.ready import api_key, healthy
 
+PROXY_KEY = "SPARKTUI_LOAD_API_KEY"  # what the proxy of load.url wants, where it is another key
 _DRAIN_S = 10.0
 _HEALTH_S = 3.0
 _MEMORY_BACK_S = 60.0
@@ -43,7 +48,9 @@ class Rig:
         self._scraper: asyncio.Task[None] | None = None
         self._memory_before: float | None = None
         self._relaunch = Relaunch()
-        self.live = Live(self._on_problem)
+        self.load = plan.load
+        self._seen: tuple[str, ...] = ()  # empty: this server has had no request of ours
+        self.live = Live(self._on_problem, plan.roof)
         self.loader = Loader(self._on_row, self.live.add_totals)
         self.owner = Owner(run, journal, http)
         self.owner.helpers = lambda: (self.loader.pid,) if self.loader.pid else ()
@@ -70,6 +77,7 @@ class Rig:
             raise BootFailed(blocked)
         if self._memory_before is None:
             self._memory_before = self._memory_used()
+        self._seen = ()
         await self.owner.launch(self._plan.arms[arm], arm)  # a port that is taken is not the variant's fault
         try:
             boot = await self._serve(arm)
@@ -84,6 +92,7 @@ class Rig:
         """Take over a living server of an earlier host, booting or ready."""
         self.owner.read_old_log(record.log_offset)
         self.owner.adopt(self._plan.arms[record.arm], record)
+        self._seen = (str(round(time.time())),)
         return await self._serve(record.arm)
 
     async def _serve(self, arm: int) -> Boot:
@@ -91,8 +100,32 @@ class Rig:
         spec = self._plan.arms[arm]
         self.live.reset()
         self._scraper = asyncio.create_task(self.live.scraping(self._http, spec.url))
-        await self.loader.start(spec, self._plan.load, self._run.id, self._plan.measure.stall_s)
+        await self._start_load(spec)
         return self.boot_record(arm, version=answer.version)
+
+    async def _start_load(self, spec: LaunchSpec) -> None:
+        """The same nonce in every boot, and another one for the next load process in it: a prompt seen
+        before is a prefix hit."""
+        load = self.load
+        key = os.environ.get(PROXY_KEY) if load.url else None
+        config = LoadConfig(
+            url=load.url or spec.url,
+            model=load.model or spec.model,
+            spec=load,
+            nonce=":".join((self._run.id, *self._seen)),
+            stall_s=self._plan.measure.stall_s,
+            tokenize_url=spec.url,
+        )
+        await self.loader.start(config, key or api_key(spec))
+        self._seen = (str(round(time.time())),)
+
+    async def set_workload(self, load: LoadSpec) -> None:
+        """Other requests from now on; the streams of before are cut."""
+        self.load = load
+        self._run.write_plan(dataclasses.replace(self._run.plan(), load=load))
+        if self.spec is not None and self.owner.lives:
+            await self._start_load(self.spec)
+            self.live.forget_load()
 
     def boot_record(self, arm: int, version: str | None = None, failure: str = "") -> Boot:
         """What the log has said so far."""
@@ -117,6 +150,11 @@ class Rig:
             max_num_seqs=spec.max_num_seqs if spec else None,
             jit_lines=lambda: self.owner.tail.reader.jit_lines if self.owner.tail else 0,
         )
+
+    async def probe_prefix_cache(self) -> PrefixProbe:
+        """The same request three times. Our own load must be off."""
+        assert self.spec is not None
+        return await probe(self._http, self.spec.url, self.spec.model, key=api_key(self.spec))
 
     async def drive(self, concurrency: int, *, cut: bool = False) -> None:
         """So many streams from now on; fewer drain, or are cut."""

@@ -10,9 +10,10 @@ from sparktui.gpu.memory import host_memory
 from sparktui.host.desk import Desk
 from sparktui.host.journal import Journal
 from sparktui.host.rig import Rig
+from sparktui.host.sampling import sampling_text
 from sparktui.host.tail import Tail
 from sparktui.schema.codec import SCHEMA_VERSION
-from sparktui.schema.live import ServerView, Silence, Snapshot
+from sparktui.schema.live import GpuView, LoadView, ServerView, Silence, Snapshot
 
 
 class Viewer:
@@ -30,7 +31,15 @@ class Viewer:
         view, page = self._rig.owner.view, self._rig.live.scrapes.last
         if page is None or view.state != "ready":
             return view
-        return dataclasses.replace(view, speculating=page.speculating)
+        return dataclasses.replace(view, speculating=page.speculating, stalled_s=self._rig.live.stalled_s)
+
+    def _load(self) -> LoadView:
+        tail, load = self._rig.owner.tail, self._rig.load
+        return dataclasses.replace(
+            self._rig.live.load_view(),
+            workload=load.workload,
+            sampling=sampling_text(load, tail.reader.facts if tail else {}),
+        )
 
     def _silence(self) -> Silence | None:
         owner = self._rig.owner
@@ -41,16 +50,16 @@ class Viewer:
     def snapshot(self) -> Snapshot:
         """Now. The seq rises by one each time."""
         self._seq += 1
-        owner = self._rig.owner
+        owner, gpus = self._rig.owner, self._rig.gpu.latest
         return Snapshot(
             schema=SCHEMA_VERSION,
             seq=self._seq,
             t=time.time(),
             run_id=self._run_id,
             server=self._server(),
-            load=self._rig.live.load_view(),
+            load=self._load(),
             figures=self._rig.live.figures(),
-            gpus=self._rig.gpu.latest,
+            gpus=gpus,
             memory=host_memory(),
             experiment=self._desk.experiment.view() if self._desk.experiment else None,
             driver=self._desk.driver,
@@ -58,7 +67,16 @@ class Viewer:
             events=len(self._journal.events),
             **(_of_log(owner.tail) if owner.tail else {}),
             silence=self._silence(),
+            gpu_age_s=getattr(self._rig.gpu, "age_s", lambda: None)(),  # XXX
+            gpu_problem=self._rig.gpu.problem,
+            server_gpu_mib=memory_of(gpus, owner.pids),
         )
+
+
+def memory_of(gpus: tuple[GpuView, ...], pids: frozenset[int]) -> float | None:
+    """MiB that these processes hold on all GPUs; None where the driver names none of them."""
+    used = [process.used_mib for gpu in gpus for process in gpu.processes if process.pid in pids]
+    return sum(used) if used else None
 
 
 def _of_log(tail: Tail) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from time import monotonic
 import httpx
 
 from sparktui.schema.launch import LaunchSpec
+from sparktui.server.local import LaunchError, environment
 
 _POLL_S = 0.25
 _ANSWER_S = 5.0
@@ -31,9 +32,17 @@ def client() -> httpx.AsyncClient:
     return httpx.AsyncClient(trust_env=False, timeout=_ANSWER_S)
 
 
-def auth() -> dict[str, str]:
-    """Authorization from VLLM_API_KEY, where it is set."""
-    key = os.environ.get("VLLM_API_KEY")
+def api_key(spec: LaunchSpec) -> str | None:
+    """VLLM_API_KEY as the server itself gets it: from ``env_file`` or the environment."""
+    try:
+        return environment(spec, os.environ).get("VLLM_API_KEY") or None
+    except LaunchError:  # the launch has told
+        return os.environ.get("VLLM_API_KEY") or None
+
+
+def auth(key: str | None = None) -> dict[str, str]:
+    """Authorization with ``key``, else with VLLM_API_KEY of the environment, where it is set."""
+    key = key or os.environ.get("VLLM_API_KEY")
     return {"Authorization": f"Bearer {key}"} if key else {}
 
 
@@ -63,16 +72,16 @@ async def wait_ready(http: httpx.AsyncClient, spec: LaunchSpec, gone: Callable[[
 
 async def identify(http: httpx.AsyncClient, spec: LaunchSpec) -> Answer:
     """Version and served models. Raises NotReady on 401 or when our model is not among them."""
-    models = await served_models(http, spec.url)
+    models = await served_models(http, spec.url, api_key(spec))
     if spec.model not in models:
         raise NotReady(f"serves {', '.join(models) or 'no model'}, not {spec.model}")
     return Answer(await _version(http, spec.url), models)
 
 
-async def served_models(http: httpx.AsyncClient, url: str) -> tuple[str, ...]:
+async def served_models(http: httpx.AsyncClient, url: str, key: str | None = None) -> tuple[str, ...]:
     """What /v1/models names. Raises NotReady on 401, and when it doesn't answer as it should."""
     try:
-        response = await http.get(f"{url}/v1/models", headers=auth())
+        response = await http.get(f"{url}/v1/models", headers=auth(key))
     except httpx.HTTPError as exc:
         raise NotReady(f"/v1/models: {exc or type(exc).__name__}") from None
     if response.status_code == 401:

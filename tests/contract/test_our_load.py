@@ -1,0 +1,60 @@
+"""Our own load process against the server's counters: over a closed run both count the same, exactly."""
+
+from __future__ import annotations
+
+import pytest
+
+from sparktui.host.loader import Loader
+from sparktui.schema.launch import LoadSpec
+from sparktui.schema.messages import LoadConfig, LoadTarget, LoadTotals
+from sparktui.schema.records import RequestRow
+from tests.contract.page import Counts, counts, settled
+from tests.contract.server import Server
+
+SERVED = "tiny"
+STREAMS, REQUESTS = 4, 12
+INPUT, OUTPUT = 96, 48
+
+
+async def closed_run(server: Server, spec: LoadSpec) -> tuple[list[RequestRow], LoadTotals, Counts]:
+    """From idle to idle, nothing cut: the rows, the last totals, and how the server's counters moved."""
+    rows: list[RequestRow] = []
+    loader = Loader(rows.append, lambda totals: None)
+    before = counts(server)
+    await loader.start(LoadConfig(server.url, SERVED, spec, f"closed {server.port}"), server.key)
+    try:
+        await loader.aim(LoadTarget(STREAMS))
+        while (await loader.next_totals()).done < REQUESTS:
+            pass
+        await loader.aim(LoadTarget(0))
+        while (totals := await loader.next_totals()).in_flight:
+            pass
+    finally:
+        await loader.stop()
+    return rows, totals, settled(server, before, len(rows))
+
+
+@pytest.mark.parametrize("workload", ["chat", "repeat", "shared-prefix"])
+async def test_tokens_requests_and_prompts_are_the_server_s_own(server: Server, workload: str) -> None:
+    spec = LoadSpec(workload, None if workload == "shared-prefix" else INPUT, OUTPUT, temperature=0.0)
+    rows, totals, change = await closed_run(server, spec)
+    assert [row.error for row in rows if not row.ok] == []
+    assert len(rows) >= REQUESTS
+    assert totals.usage == "continuous"
+    assert totals.output_tokens == sum(row.completion_tokens or 0 for row in rows)
+    assert totals.output_tokens == change["generation_tokens_total"]
+    assert sum(row.prompt_tokens or 0 for row in rows) == change["prompt_tokens_total"]
+    assert totals.decode_tokens == sum(row.decode_tokens or 0 for row in rows)
+    assert totals.stream_seconds == pytest.approx(sum(row.decode_s or 0.0 for row in rows), abs=1e-6)
+
+
+async def test_a_prompt_is_as_long_as_asked_by_the_server_s_own_tokenizer(server: Server) -> None:
+    rows, _, _ = await closed_run(server, LoadSpec("chat", INPUT, OUTPUT))
+    assert {row.prompt_tokens for row in rows} == {INPUT}
+
+
+async def test_each_answer_has_the_length_asked_for(server: Server) -> None:
+    """ignore_eos: all of max_tokens, which varies by a tenth."""
+    rows, _, _ = await closed_run(server, LoadSpec("chat", INPUT, OUTPUT))
+    assert {row.finish_reason for row in rows} == {"length"}
+    assert all(OUTPUT * 0.9 <= (row.completion_tokens or 0) <= OUTPUT * 1.1 for row in rows)

@@ -28,6 +28,8 @@ _COMMANDS = {
     "logs": ("runs", "a run's server log"),
     "stop": ("runs", "stop a run: load, server and all, verified"),
     "once": ("runs", "one snapshot of a run, for scripts and status lines"),
+    "load": ("load", "load and figures without a profile: sparktui load URL -c N -d SECONDS"),
+    "probe": ("probe", "does the prefix cache of a server serve? the same request three times"),
     "explain": ("explain", "what a boot log of vLLM says: sparktui explain LOG"),
     "diff": ("explain", "what a boot log says that another one doesn't: sparktui diff LOG_A LOG_B"),
     "sim": ("", "the stand-in server: sparktui sim serve MODEL [vLLM flags]"),

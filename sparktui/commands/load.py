@@ -1,0 +1,216 @@
+"""``sparktui load URL -c N -d SECONDS``: load on a server that runs, and its figures, without a profile."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import difflib
+import json
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from sparktui.commands.endpoint import STDOUT, base_url, check_writable, first_model, write_json
+from sparktui.commands.launch import MAX_STREAMS, Usage
+from sparktui.commands.loadtable import progress_line, table
+from sparktui.commands.output import complain, say
+from sparktui.host.loader import LoadGone
+from sparktui.host.loadrun import Job, Progress, run
+from sparktui.schema.codec import dumps
+from sparktui.schema.launch import LoadSpec
+from sparktui.schema.records import LoadResult, RequestRow
+from sparktui.schema.text import printable
+from sparktui.schema.workloads import FILE, SAMPLING, WORKLOADS, known
+from sparktui.server import ready
+
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+_STATUS_S = 1.0
+_INTERRUPTED = 130
+
+
+def add_arguments(subparsers: Subparsers) -> None:
+    """Register ``load``."""
+    parser = subparsers.add_parser("load", help="load and figures without a profile")
+    parser.add_argument("url", metavar="URL", type=base_url, help="a server that runs, or a proxy before it")
+    parser.add_argument("-c", "--concurrency", type=_streams, required=True, metavar="N", help="streams")
+    parser.add_argument("-d", "--duration", type=_positive, required=True, metavar="SECONDS")
+    parser.add_argument("--metrics-url", metavar="URL", type=base_url,
+                        help="where vLLM's /metrics is, if not at URL")  # fmt: skip
+    parser.add_argument("--model", metavar="NAME", help="default: the first that the server names")
+    _add_requests(parser)
+    parser.add_argument(
+        "--json", metavar="FILE", help="write the result as JSON; - for stdout, without table"
+    )
+    parser.add_argument("--rows", metavar="FILE", help="write a line of JSON for each request as it ends")
+    parser.add_argument("--quiet", action="store_true", help="no status line on a terminal")
+    parser.set_defaults(run=run_load)
+
+
+def _add_requests(parser: argparse.ArgumentParser) -> None:
+    names = ", ".join(WORKLOADS)
+    group = parser.add_argument_group("requests", "sampling parameters are sent only when given")
+    group.add_argument("--workload", default="chat", metavar="NAME", help=f"{names}, or file:PATH (JSONL)")
+    group.add_argument("--input-tokens", type=_count, metavar="N")
+    group.add_argument("--output-tokens", type=_count, metavar="N")
+    for name in SAMPLING:
+        number = int if name == "top_k" else float
+        group.add_argument(f"--{name.replace('_', '-')}", dest=name, type=number, metavar="N")
+    group.add_argument("--chat-template-kwargs", type=_object, default={}, metavar="JSON")
+    group.add_argument("--no-ignore-eos", action="store_true", help="answers may end by themselves")
+    group.add_argument("--seed", type=int, default=1, metavar="N", help="picks the prompts; it is not sent")
+
+
+def _streams(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= MAX_STREAMS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {MAX_STREAMS}")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")
+    return int(text)
+
+
+def _positive(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return value
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError(f"{text!r} is no JSON object")
+    return value
+
+
+def run_load(args: argparse.Namespace) -> int:
+    """0: measured; 1: nothing could be, or not to the end; 130: interrupted. Raises Usage, Missing."""
+    load = _load_spec(args)
+    for path in (args.json, args.rows):
+        check_writable(path)
+    stop = asyncio.Event()
+    try:
+        result = asyncio.run(_load(args, load, stop))
+    except LoadGone as exc:
+        complain(f"nothing could be measured: {exc}")
+        return _INTERRUPTED if stop.is_set() else 1
+    if args.json != STDOUT:
+        for line in table(result):
+            say(line)
+    if args.json is not None:
+        write_json(args.json, result)
+    return _exit_code(result, interrupted=stop.is_set())
+
+
+def _exit_code(result: LoadResult, *, interrupted: bool) -> int:
+    if interrupted and not result.complete:
+        return _INTERRUPTED
+    if not result.ttft_ms and not result.requests:
+        why = next(iter(result.error_kinds), "no answer came")
+        complain(f"nothing could be measured: {why}")
+        return 1
+    return 0 if result.complete else 1
+
+
+def _load_spec(args: argparse.Namespace) -> LoadSpec:
+    """Raises Usage for an unknown workload and a file that can't be used."""
+    return LoadSpec(
+        workload=_workload(args.workload),
+        input_tokens=args.input_tokens,
+        output_tokens=args.output_tokens,
+        **{name: getattr(args, name) for name in SAMPLING},
+        chat_template_kwargs=args.chat_template_kwargs,
+        ignore_eos=not args.no_ignore_eos,
+        seed=args.seed,
+    )
+
+
+def _workload(name: str) -> str:
+    if not known(name):
+        close = difflib.get_close_matches(name, WORKLOADS, 1)
+        hint = f"; did you mean {close[0]}?" if close else ":"
+        raise Usage(f"no workload {name!r}{hint} There are {', '.join(WORKLOADS)} and file:PATH")
+    if not name.startswith(FILE):
+        return name
+    from sparktui.load.promptfile import PromptFileError, read
+
+    path = Path(name.removeprefix(FILE)).expanduser().absolute()
+    try:
+        read(path)
+    except PromptFileError as exc:
+        raise Usage(str(exc)) from None
+    return f"{FILE}{path}"
+
+
+async def _load(args: argparse.Namespace, load: LoadSpec, stop: asyncio.Event) -> LoadResult:
+    async with ready.client() as http:
+        model = args.model or await first_model(http, args.url)
+        job = Job(args.url, model, load, args.concurrency, args.duration, args.metrics_url)
+        status = _Status(args.duration, shown=sys.stderr.isatty() and not args.quiet)
+        with _rows_to(args.rows) as on_row, _interrupts(stop), status:
+            return await run(job, http, stop, on_row, status.show)
+
+
+@contextlib.contextmanager
+def _interrupts(stop: asyncio.Event) -> Iterator[None]:
+    """Ctrl-C and a plain kill end the load early, with what there is."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+@contextlib.contextmanager
+def _rows_to(path: str | None) -> Iterator[Callable[[RequestRow], None]]:
+    """Writes each row as it comes."""
+    if path is None:
+        yield lambda _: None
+        return
+    with Path(path).open("wb", buffering=0) as file:
+        yield lambda row: _discard(file.write(dumps(row) + b"\n"))
+
+
+def _discard(_: object) -> None:
+    """A callback answers nothing."""
+
+
+class _Status:
+    """One line on stderr, rewritten once a second."""
+
+    def __init__(self, seconds: float, *, shown: bool) -> None:
+        self._seconds = seconds
+        self._shown = shown
+        self._at = 0.0
+
+    def __enter__(self) -> _Status:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown and self._at:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def show(self, progress: Progress) -> None:
+        if not self._shown or monotonic() - self._at < _STATUS_S:
+            return
+        self._at = monotonic()
+        text = printable(progress_line(progress, self._seconds))
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)

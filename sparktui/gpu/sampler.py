@@ -7,8 +7,12 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Protocol
 
+from sparktui.gpu.calls import said
 from sparktui.gpu.nvml import Nvml
 from sparktui.schema.live import GpuView
+
+STALE_S = 5.0  # a reading older than this is none: the driver hangs
+GAP_S = 5.0  # power is not guessed across more than this
 
 
 class Sensors(Protocol):
@@ -22,72 +26,123 @@ class Sensors(Protocol):
 
 
 class PowerMeter:
-    """Mean power and energy over a span, all GPUs together: the NVML energy counter where every GPU has
-    one, else power integrated over time (trapezoids)."""
+    """Mean power and energy over a span, all GPUs together: each by its NVML energy counter where that moves,
+    else by its power integrated over time (trapezoids)."""
 
     def __init__(self) -> None:
-        self._begun: tuple[float, float] | None = None
-        self._counted: tuple[float, float] | None = None
-        self._last: tuple[float, float] | None = None
-        self._joules = 0.0
-        self._seconds = 0.0
+        self._gpus: dict[int, _Energy] = {}
 
     def add(self, gpus: tuple[GpuView, ...], t: float) -> None:
         """One reading at ``t`` (CLOCK_MONOTONIC seconds)."""
-        power = [gpu.power_w for gpu in gpus if gpu.power_w is not None]
-        if power and len(power) == len(gpus):
-            if self._last is not None:
-                then, watts = self._last
-                self._joules += (t - then) * (watts + sum(power)) / 2
-                self._seconds += t - then
-            self._last = (t, sum(power))
-        counters = tuple(gpu.energy_j for gpu in gpus if gpu.energy_j is not None)
-        if counters and len(counters) == len(gpus):
-            if self._begun is None:
-                self._begun = (t, sum(counters))
-            then, joules = self._begun
-            self._counted = (t - then, sum(counters) - joules)
+        for gpu in gpus:
+            self._gpus.setdefault(gpu.index, _Energy()).add(t, gpu.power_w, gpu.energy_j)
 
     @property
     def mean_w(self) -> float | None:
-        """Mean power in watts."""
-        return self._joules / self._seconds if self._seconds > 0 else None
+        """Mean power in watts; None while any GPU's is not known."""
+        means = [gpu.mean_w for gpu in self._gpus.values()]
+        known = [mean for mean in means if mean is not None]
+        return sum(known) if known and len(known) == len(means) else None
 
     @property
     def joules(self) -> float | None:
         """Energy between the first reading and the last, in joules."""
-        if self._by_counter is not None:
-            return self._by_counter[1]
-        return self._joules if self._seconds > 0 else None
+        times = [t for gpu in self._gpus.values() for t in gpu.times]
+        return self.joules_over(times[-1] - times[0]) if (times := sorted(times)) else None
 
     def joules_over(self, seconds: float) -> float | None:
         """Energy of the measured span of ``seconds``: readings lie up to an interval inside its ends, and
         what they have in a second holds for all of it."""
-        if self._by_counter is None:
-            return None if self.mean_w is None else self.mean_w * seconds
-        span, joules = self._by_counter
-        return joules / span * seconds
+        return None if self.mean_w is None else self.mean_w * seconds
+
+
+class _Energy:
+    """One GPU's energy: what its counter rose up to its last move, and integrated power since then. That
+    bears a counter that stands still, moves in large steps or begins anew, as after a driver's reload."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []  # of the first reading that said something, and of the last
+        self._settled = (0.0, 0.0)  # joules, seconds
+        self._since = (0.0, 0.0)  # the same by power, since the counter's last move
+        self._power: tuple[float, float] | None = None
+        self._counter: tuple[float, float] | None = None
+
+    def add(self, t: float, watts: float | None, counter: float | None) -> None:
+        if watts is None and counter is None:
+            return
+        self.times = [*self.times[:1], t]
+        self._integrate(t, watts)
+        if counter is None:
+            return
+        then, before = self._counter or (t, counter)
+        if self._counter is not None and counter > before:
+            self._settle((counter - before, t - then))
+        elif self._counter is None or counter < before:
+            self._settle(self._since)
+        else:
+            return
+        self._counter = (t, counter)
+        self._power = None if watts is None else (t, watts)
+
+    def _integrate(self, t: float, watts: float | None) -> None:
+        if watts is None:
+            return
+        then, before = self._power or (t, watts)
+        if t - then <= GAP_S:
+            joules, seconds = self._since
+            self._since = (joules + (t - then) * (before + watts) / 2, seconds + t - then)
+        self._power = (t, watts)
+
+    def _settle(self, span: tuple[float, float]) -> None:
+        self._settled = (self._settled[0] + span[0], self._settled[1] + span[1])
+        self._since = (0.0, 0.0)
 
     @property
-    def _by_counter(self) -> tuple[float, float] | None:
-        """Seconds and joules; None when it stood still or began anew, as after a driver's reload."""
-        return self._counted if self._counted is not None and min(self._counted) > 0 else None
+    def mean_w(self) -> float | None:
+        seconds = self._settled[1] + self._since[1]
+        return (self._settled[0] + self._since[0]) / seconds if seconds > 0 else None
 
 
 class GpuSampler:
-    """``latest`` is the last reading; ``subscribe`` gets each one, called in the sampling thread."""
+    """Reads in a thread of its own, from ``start`` on. ``now``: CLOCK_MONOTONIC seconds."""
 
-    def __init__(self, interval_s: float = 0.5, make: Callable[[], Sensors] = Nvml) -> None:
+    def __init__(
+        self,
+        interval_s: float = 0.5,
+        make: Callable[[], Sensors] = Nvml,
+        now: Callable[[], float] = monotonic,
+    ) -> None:
         self._interval_s = interval_s
         self._make = make
+        self._now = now
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._meters: list[PowerMeter] = []
         self._thread = threading.Thread(target=self._run, name="nvml", daemon=True)
-        self.latest: tuple[GpuView, ...] = ()
-        self.problem = ""
+        self._latest: tuple[GpuView, ...] = ()
+        self._problem = ""
+        self._read_at: float | None = None
+        self._asked_at: float | None = None  # while the driver owes an answer
+
+    @property
+    def latest(self) -> tuple[GpuView, ...]:
+        """The last reading; empty when that failed or is older than five seconds."""
+        age = self.age_s()
+        return self._latest if age is not None and age <= STALE_S else ()
+
+    @property
+    def problem(self) -> str:
+        """Why the GPUs can't be read now; else empty."""
+        asked_at = self._asked_at
+        silent = 0.0 if asked_at is None else self._now() - asked_at
+        return f"no answer from the driver for {silent:.0f} s" if silent > STALE_S else self._problem
+
+    def age_s(self) -> float | None:
+        """Seconds since the last reading that succeeded; None: there was none."""
+        return None if self._read_at is None else self._now() - self._read_at
 
     def start(self) -> None:
+        """Begin to read. Once."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -102,17 +157,29 @@ class GpuSampler:
         return meter
 
     def release(self, meter: PowerMeter) -> None:
+        """Feed this meter no more."""
         with self._lock:
             self._meters.remove(meter)
 
     def _run(self) -> None:
+        self._asked_at = self._now()
         sensors = self._make()
-        self.problem = sensors.problem
-        if self.problem:
-            return
-        while not self._stop.wait(self._interval_s):
-            self.latest = sensors.read()
-            with self._lock:
-                for meter in self._meters:
-                    meter.add(self.latest, monotonic())
+        while True:
+            self._read(sensors)
+            if self._stop.wait(self._interval_s):
+                break
         sensors.close()
+
+    def _read(self, sensors: Sensors) -> None:
+        begun = self._asked_at = self._now()
+        try:
+            gpus, problem = sensors.read(), sensors.problem
+        except Exception as exc:  # the next reading may succeed
+            gpus, problem = (), said(exc)
+        ended = self._now()
+        if gpus:
+            self._read_at = ended
+        self._latest, self._problem, self._asked_at = gpus, problem, None
+        with self._lock:
+            for meter in self._meters:
+                meter.add(gpus, (begun + ended) / 2)

@@ -21,6 +21,7 @@ from sparktui.ui.follower import Follower
 from sparktui.ui.help import help_sections
 from sparktui.ui.screens.ask import AskScreen
 from sparktui.ui.screens.live import LiveScreen
+from sparktui.ui.screens.live_commands import live_commands
 from sparktui.ui.screens.ordering import Connect
 from sparktui.ui.screens.picker import PickerScreen
 from sparktui.ui.screens.text import TextScreen
@@ -131,16 +132,5 @@ class SparkApp(App[int]):
         """Textual's own, and what the screen can do now."""
         yield from super().get_system_commands(screen)
         if isinstance(screen, LiveScreen):
-            yield SystemCommand("A/B: speculation on against off", "Measures both arms", screen.action_ab)
-            yield SystemCommand("Server: switch arm", "Restart as the other arm", screen.action_switch)
-            yield SystemCommand("Server: stop", "Asks first", screen.action_stop_server)
-            yield SystemCommand("Server: relaunch", "Asks first", screen.action_relaunch)
-            yield SystemCommand("Load: idle", "No streams", screen.action_idle)
-            yield SystemCommand(
-                "Boot facts", "What the log says of each variant's boot", screen.action_boot_facts
-            )
-            yield SystemCommand(
-                "Show dismissed findings", "Bring all of them back", screen.action_restore_findings
-            )
-            yield SystemCommand("Report: export", "As Markdown", screen.action_export)
+            yield from live_commands(screen)
             yield SystemCommand("Runs and profiles", "The picker", self.action_picker)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from sparktui.client.freshness import gpu_silent_s
 from sparktui.schema.live import Figures, GraphSteps, Snapshot
 
 NOTHING = "—"
@@ -32,13 +33,20 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02}"
 
 
+def gib(mib: float) -> str:
+    """GiB without its unit: ``4.2``, ``119``."""
+    return number(mib / 1024, 1)
+
+
 def clock(t: float) -> str:
     """Local time of day."""
     return time.strftime("%H:%M", time.localtime(t))
 
 
 def watts(snapshot: Snapshot) -> float | None:
-    """All GPUs together; None when none tells."""
+    """All GPUs together; None when none tells now."""
+    if gpu_silent_s(snapshot) is not None:
+        return None
     known = [gpu.power_w for gpu in snapshot.gpus if gpu.power_w is not None]
     return sum(known) if known else None
 

@@ -7,16 +7,17 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
+from sparktui.client.freshness import fresh
 from sparktui.schema.codec import SchemaError, from_plain
 from sparktui.schema.live import Event, Expectation, Finding, Snapshot
 from sparktui.schema.messages import Finished
-from sparktui.schema.records import Cell, Report
+from sparktui.schema.records import Cell, PrefixProbe, Report
 from sparktui.ui.format import watts
+from sparktui.ui.gpu_text import power_flag
 
 HISTORY = 600  # five minutes at two snapshots a second
 _LEVEL_SAMPLES = 10
-_EXCESS_SAMPLES = 6  # three scrapes
-SERIES = ("output", "decode", "ttft", "kv", "power", "acceptance", "running")
+SERIES = ("output", "chunks", "decode", "ttft", "kv", "power", "acceptance", "running")
 
 
 def _ring() -> deque[float | None]:
@@ -35,6 +36,7 @@ class RunModel:
     dismissed: set[str] = field(default_factory=set)
     cells: list[Cell] = field(default_factory=list)
     report: Report | None = None
+    probe: PrefixProbe | None = None
     arms: tuple[str, ...] = ()  # of the newest A/B
     boots: dict[str, dict[str, Any]] = field(default_factory=dict)  # what was told of a variant's last boot
     finished: Finished | None = None
@@ -46,16 +48,18 @@ class RunModel:
     _marks: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=50))
     _samples: int = 0
     _loads: deque[int] = field(default_factory=lambda: deque(maxlen=_LEVEL_SAMPLES))
-    _excess: deque[int] = field(default_factory=lambda: deque(maxlen=_EXCESS_SAMPLES))
+    _flags: deque[tuple[int, str]] = field(default_factory=lambda: deque(maxlen=HISTORY))
+    _known: dict[str, float] = field(default_factory=dict)  # unix seconds of the last value, by series
 
     def take_snapshot(self, snapshot: Snapshot) -> None:
         """One sample more in each series."""
         previous, self.snapshot, self.lost = self.snapshot, snapshot, ""
-        figures = snapshot.figures
+        figures = fresh(snapshot)
         values = {
             "output": figures.output_tok_s
             if figures.output_tok_s is not None
             else figures.client_output_tok_s,
+            "chunks": figures.client_chunks_s,
             "decode": figures.decode_tok_s,
             "ttft": figures.ttft_ms,
             "kv": None if figures.kv_usage is None else figures.kv_usage * 100,
@@ -63,21 +67,31 @@ class RunModel:
             "acceptance": figures.acceptance_rate,
             "running": figures.running,
         }
+        if snapshot.server.state != "ready":
+            self._known.clear()
         for name, value in values.items():
             self.history[name].append(value)
+            if value is not None:
+                self._known[name] = snapshot.t
         self._samples += 1
+        if flag := power_flag(snapshot):
+            self._flags.append((self._samples, flag))
         self._loads.append(snapshot.load.asked)
-        there = (figures.running or 0) + (figures.waiting or 0)
-        self._excess.append(max(0, there - max(snapshot.load.asked, snapshot.load.in_flight)))
         if previous is not None and previous.load.asked != snapshot.load.asked:
             self._marks.append((self._samples, str(snapshot.load.asked)))
         self._follow_variant(snapshot.server.variant)
         self._remember_level()
 
+    def age(self, name: str) -> float | None:
+        """Seconds since this series had a value; None while it has one, and when it never had."""
+        known = self._known.get(name)
+        if known is None or self.snapshot is None or self.snapshot.t <= known:
+            return None
+        return self.snapshot.t - known
+
     def others(self) -> int:
-        """Requests on the server above ours, in all of the last scrapes: the two counts come at different
-        times, so a single excess means nothing."""
-        return min(self._excess) if len(self._excess) == _EXCESS_SAMPLES else 0
+        """Requests on the server that are not ours."""
+        return (self.snapshot.figures.others_running or 0) if self.snapshot else 0
 
     def take_event(self, event: Event) -> None:
         """Findings, cells and reports are carried by events: a terminal that comes late misses nothing."""
@@ -101,6 +115,8 @@ class RunModel:
                 self.cells.append(from_plain(Cell, data["cell"]))
             elif "report" in data:
                 self.report = from_plain(Report, data["report"])
+            elif "prefix_probe" in data:
+                self.probe = from_plain(PrefixProbe, data["prefix_probe"])
         except SchemaError:
             return  # another version's data: its text is still shown
 
@@ -124,6 +140,11 @@ class RunModel:
     def marks(self) -> list[tuple[int, str]]:
         """Load changes as (samples ago, new load)."""
         return [(self._samples - at, text) for at, text in self._marks if self._samples - at < HISTORY]
+
+    @property
+    def flags(self) -> list[tuple[int, str]]:
+        """GPU trouble as (samples ago, sign): ``▲`` throttled, ``°`` hot."""
+        return [(self._samples - at, sign) for at, sign in self._flags if self._samples - at < HISTORY]
 
     def ghost(self) -> tuple[float | None, str]:
         """The other arm's decode tok/s at this load: measured, else as last seen live."""

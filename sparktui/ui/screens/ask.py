@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -33,9 +36,13 @@ class AskScreen(ModalScreen[str]):
     def compose(self) -> ComposeResult:
         with Vertical() as box:
             box.border_title = Content(self._title)
-            rows = [f"  {key}  {text}" for key, (_, text) in self._answers.items()]
-            text = "\n".join([self._question, "", *rows, "  any other key: go back"])
-            yield Static(text, markup=False)
+            grid = Table.grid(padding=(0, 2))
+            grid.add_column(no_wrap=True)
+            grid.add_column(ratio=1)
+            for key, (_, text) in self._answers.items():
+                grid.add_row(Text(f"  {key}"), Text(text))
+            back = Text("  any other key: go back")
+            yield Static(Group(Text(self._question), Text(), grid, back), markup=False)
 
     def on_key(self, event: events.Key) -> None:
         """One of the letters, or nothing."""

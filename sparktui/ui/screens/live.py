@@ -8,13 +8,17 @@ from pathlib import Path
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Footer
 
+from sparktui.client.freshness import fresh
 from sparktui.compare.report import markdown
 from sparktui.rundir import RunDir
+from sparktui.schema.live import Snapshot
+from sparktui.schema.records import PrefixProbe
 from sparktui.ui.backend import CannotDo
+from sparktui.ui.figure_rows import figure_sections
 from sparktui.ui.follower import Follower
 from sparktui.ui.messages import (
     EventsArrived,
@@ -24,6 +28,7 @@ from sparktui.ui.messages import (
     RunFinished,
     SnapshotArrived,
 )
+from sparktui.ui.probe_text import probe_line, probe_text
 from sparktui.ui.screens import orders
 from sparktui.ui.screens.live_keys import LIVE_KEYS
 from sparktui.ui.screens.ordering import Connect
@@ -34,13 +39,14 @@ from sparktui.ui.widgets.ab_panel import AbPanel, summary
 from sparktui.ui.widgets.acceptance import AcceptanceBars
 from sparktui.ui.widgets.chart import Chart
 from sparktui.ui.widgets.failure import FailureBox
+from sparktui.ui.widgets.figure_table import FigureTable
 from sparktui.ui.widgets.header import RunHeader
 from sparktui.ui.widgets.phases import Phases
 from sparktui.ui.widgets.tile import Tile
 
 
-class Tiles(Horizontal):
-    """Pane 1."""
+class Tiles(Vertical):
+    """Pane 1: the tiles; with the whole screen, all figures below them."""
 
     ALLOW_MAXIMIZE = True
 
@@ -68,12 +74,16 @@ class LiveScreen(ReadingScreen):
         self._charts = {name: Chart(label, id=f"chart-{name}") for name, label in CHARTS}
         self._header, self._phases = RunHeader(), Phases()
         self._bars, self._panel, self._failure = AcceptanceBars(), AbPanel(), FailureBox()
+        self._table = FigureTable()
         self._usual_s: dict[str, dict[str, float]] = {}  # seconds by variant and phase, in earlier boots
 
     def compose(self) -> ComposeResult:
         yield self._header
         yield self._phases
-        yield Tiles(*self._tiles.values(), id="tiles")
+        with Tiles(id="tiles"):
+            yield Horizontal(*self._tiles.values(), id="tile-row")
+            with VerticalScroll(id="figures"):
+                yield self._table
         yield self._failure
         yield self._panel
         with Horizontal(id="middle"):
@@ -114,6 +124,8 @@ class LiveScreen(ReadingScreen):
             if "report" in event.data and event.t > self._opened:
                 self.held = False
                 self._announce()
+            if "prefix_probe" in event.data and event.t > self._opened and self.model.probe:
+                self._announce_probe(self.model.probe)
         self._log.mark(self.model.current_findings())
         self.show_all()
 
@@ -121,6 +133,22 @@ class LiveScreen(ReadingScreen):
         """The verdict, where its pane can't be seen: below another screen, or behind a maximised pane."""
         if self.app.screen is not self or self.maximized not in (None, self._panel):
             self.notify(summary(self.model.report), title="Verdict", markup=False, timeout=15)
+
+    def _announce_probe(self, probe: PrefixProbe) -> None:
+        """What was found; all of it, where nothing else lies on the screen."""
+        self.notify(
+            probe_line(probe),
+            title="Prefix cache",
+            severity="warning" if probe.call == "useless" else "information",
+            markup=False,
+            timeout=15,
+        )
+        if self.app.screen is self:
+            self.action_show_probe()
+
+    def action_show_probe(self) -> None:
+        """The last probe of the prefix cache, with its three answers."""
+        self.app.push_screen(TextScreen("Prefix cache", probe_text(self.model.probe)))
 
     def on_log_arrived(self, message: LogArrived) -> None:
         self._log.extend(message.first, message.lines)
@@ -168,17 +196,30 @@ class LiveScreen(ReadingScreen):
             self.slider.display = not over
             self.set_class(over, "-over")
             if snapshot is not None:
-                shown = self.model.finished.state if self.model.finished else snapshot.server.state
-                self._phases.show(
-                    snapshot.phases,
-                    state=shown,
-                    now_s=snapshot.t - snapshot.server.since,
-                    expected=self._usual_s.get(snapshot.server.variant),
-                    silence=snapshot.silence,
-                )
-                locked = "locked: measuring" if experiment else orders.refusal(snapshot, self.follower.number)
-                load = snapshot.load
-                self.slider.show(load.asked, load.in_flight, snapshot.figures.running, locked=locked)
+                self._show_snapshot(snapshot)
+
+    def _show_snapshot(self, snapshot: Snapshot) -> None:
+        """What comes from the newest snapshot alone."""
+        if self.maximized is self.query_one("#tiles"):
+            self._table.show(figure_sections(snapshot))
+        self._phases.show(
+            snapshot.phases,
+            state=self.model.finished.state if self.model.finished else snapshot.server.state,
+            now_s=snapshot.t - snapshot.server.since,
+            expected=self._usual_s.get(snapshot.server.variant),
+            silence=snapshot.silence,
+        )
+        locked = (
+            "locked: measuring" if snapshot.experiment else orders.refusal(snapshot, self.follower.number)
+        )
+        load = snapshot.load
+        self.slider.show(
+            load.asked,
+            load.in_flight,
+            fresh(snapshot).running,
+            locked=locked,
+            workload=orders.workload_text(self.plan.load, load.workload),
+        )
 
     def action_hold(self) -> None:
         """Hold the display; sampling goes on."""
@@ -197,8 +238,10 @@ class LiveScreen(ReadingScreen):
             self.minimize()
         elif pane is not self._panel or pane.display:
             self.maximize(pane, container=False)
-            if pane.can_focus:
-                pane.focus()  # so that it scrolls by key
+            scrolls = self.query_one("#figures") if isinstance(pane, Tiles) else pane
+            if scrolls.can_focus:
+                scrolls.focus()  # by key
+            self.show_all()
 
     def action_back(self) -> None:
         """Out of a maximised pane, else hide the A/B panel."""

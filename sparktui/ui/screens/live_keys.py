@@ -25,6 +25,7 @@ LIVE_KEYS = [
     _key("space", "hold", "Hold", "hold", "Hold the display; sampling goes on"),
     _key("t", "window", "Window", "window", "Figures over 5, 15 or 60 s"),
     _key("v", "variant", "Variant", "variant", "Restart as another variant"),
+    _key("W", "workload", "Workload", "workload", "What kind of requests the load sends"),
     *(
         _pane(i + 1, name)
         for i, name in enumerate(("tiles", "charts", "acceptance", "findings", "log", "A/B"))

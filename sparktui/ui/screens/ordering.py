@@ -14,8 +14,10 @@ from sparktui.rundir import RunDir
 from sparktui.schema.launch import Plan
 from sparktui.schema.messages import (
     CancelExperiment,
+    ProbePrefixCache,
     SetLoad,
     SetWindow,
+    SetWorkload,
     StartExperiment,
     StopRun,
     SwitchArm,
@@ -117,6 +119,32 @@ class OrderingScreen(Screen[None]):
                 self._after_sheet(sheet, SwitchArm(int(value)))
 
         self.app.push_screen(AskScreen("Variant", "Restart as:", choices), chosen)
+
+    def action_workload(self) -> None:
+        """One of the workloads."""
+        if self._may_measure() and self.model.snapshot is not None:
+            choices = orders.workload_choices(self.plan.load, self.model.snapshot.load.workload)
+            self.app.push_screen(AskScreen("Workload", "Send:", choices), self.set_workload)
+
+    def set_workload(self, name: str | None) -> None:
+        """Other requests from now on; none for an empty name."""
+        if name and self._may_measure():
+            self._send(SetWorkload(name))
+
+    def action_probe(self) -> None:
+        """Ask the host whether the prefix cache serves; an event has the answer."""
+        if self._may_measure():
+            self._send(ProbePrefixCache())
+            self.notify("the same request three times: our load pauses meanwhile", timeout=5)
+
+    def _may_measure(self) -> bool:
+        """Whether what is sent may change now; says why not."""
+        if not self._may():
+            return False
+        measuring = self.model.snapshot is not None and self.model.snapshot.experiment is not None
+        if measuring:
+            self.notify("locked: measuring", severity="warning")
+        return not measuring
 
     def _after_sheet(self, sheet: Sheet, intent: object) -> None:
         def answered(yes: bool | None) -> None:

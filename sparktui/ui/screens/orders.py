@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from sparktui.schema.launch import LaunchSpec
+from dataclasses import replace
+
+from sparktui.schema.launch import LaunchSpec, LoadSpec
 from sparktui.schema.live import Snapshot
+from sparktui.schema.text import printable
+from sparktui.schema.workloads import FILE, WORKLOADS, lengths
 from sparktui.ui.format import clock
 from sparktui.ui.model import RunModel
 from sparktui.ui.screens.sheet import Sheet
+
+_WORKLOAD = 20  # cells of a file's name
 
 
 def other_arm(arms: tuple[LaunchSpec, ...], variant: str) -> tuple[int, int] | None:
@@ -30,6 +36,38 @@ def refusal(snapshot: Snapshot | None, number: int | None) -> str:
     if driver is not None and driver.client != number:
         return f"driven from {driver.label} since {clock(driver.since)}: D takes over"
     return ""
+
+
+def workload_text(own: LoadSpec, name: str) -> str:
+    """``chat 512→256``: input and output tokens; ``own`` is the profile's load, whose lengths count for its
+    own workload only. Of a file's prompts the input is what it is."""
+    spec = own if not name or name == own.workload else replace(
+        own, workload=name, input_tokens=None, output_tokens=None
+    )  # fmt: skip
+    takes, gives = lengths(spec)
+    shown = (
+        spec.workload.removeprefix(FILE).rpartition("/")[2]
+        if spec.workload.startswith(FILE)
+        else spec.workload
+    )
+    return f"{_cut(printable(shown))} {takes or ''}→{gives}"
+
+
+def workload_choices(own: LoadSpec, now: str) -> list[tuple[str, str, str]]:
+    """Key, name and text of each workload; the profile's own file among them."""
+    names = [*WORKLOADS, *([own.workload] if own.workload not in WORKLOADS else [])]
+    return [
+        (str(i), name, f"{workload_text(own, name)}: {_about(name)}{', now' if name == now else ''}")
+        for i, name in enumerate(names, 1)
+    ]
+
+
+def _about(name: str) -> str:
+    return WORKLOADS[name].about if name in WORKLOADS else "the prompts of the profile's file"
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _WORKLOAD else f"{name[: _WORKLOAD - 1]}…"
 
 
 def loads_of(snapshot: Snapshot) -> tuple[int, ...]:

@@ -41,6 +41,7 @@ class AcceptanceBars(RowWidget):
         self._shares: tuple[float, ...] = ()
         self._state = ""
         self._graphs = ""
+        self._notes: tuple[str, ...] = ()
         self.title(_TITLE)
 
     def show(
@@ -52,6 +53,7 @@ class AcceptanceBars(RowWidget):
         state: str = "",
         graphs: str = "",
         source: str = "",
+        notes: Sequence[str] = (),
     ) -> None:
         """``shares`` 0..1 by draft position; ``mean_length`` tokens a step of at most ``k`` + 1.
 
@@ -64,9 +66,9 @@ class AcceptanceBars(RowWidget):
         if length and source:
             length = f"{length.removeprefix('mean ')} · {plain(source)}"
         self.title(_TITLE, length)
-        new = (tuple(shares), state, plain(graphs))
-        if new != (self._shares, self._state, self._graphs):
-            self._shares, self._state, self._graphs = new
+        new = (tuple(shares), state, plain(graphs), tuple(plain(note) for note in notes))
+        if new != (self._shares, self._state, self._graphs, self._notes):
+            self._shares, self._state, self._graphs, self._notes = new
             self.redraw()
 
     def rows(self, width: int, height: int) -> list[Row]:
@@ -76,7 +78,8 @@ class AcceptanceBars(RowWidget):
             rows: list[Row] = [[(self._state or "not enough data", "note")]]
         else:
             rows = acceptance_rows(self._shares, width, room)
-        return rows + [[]] * (room - len(rows)) + last
+        below: list[Row] = [[(note, "note")] for note in self._notes[: max(0, room - len(rows))]]
+        return rows + [[]] * (room - len(rows) - len(below)) + below + last
 
 
 def mean_length_text(mean_length: float | None, k: int | None) -> str:

@@ -42,11 +42,13 @@ def draw(
     *,
     ghost: float | None = None,
     marks: Sequence[tuple[int, str]] = (),
+    flags: Sequence[tuple[int, str]] = (),
 ) -> list[str]:
     """``height`` rows of ``width`` cells over 0..``top``, the newest value at the right edge.
 
     None and NaN are gaps. ``ghost`` is a level, drawn as dashes; ``marks`` are (samples back from the newest,
     label), drawn as uprights. Both leave the curve whole; only a label, on the top row, is drawn over it.
+    ``flags`` are (samples back, sign): the sign stands in the lowest free row, the first of a cell's counts.
     """
     if width <= 0 or height <= 0:
         return []
@@ -58,6 +60,7 @@ def draw(
             if row[cell] == " ":
                 row[cell] = MARK
     _label(cells[0], places)
+    _flag(cells, [(width - 1 - back // COLUMNS, sign) for back, sign in flags])
     if is_known(ghost):
         row = cells[row_of(ghost, height, top)]
         row[:] = [GHOST if char == " " else char for char in row]
@@ -96,6 +99,17 @@ def _stroke(before: int | None, dot: int) -> slice:
     if before is None or before == dot:
         return slice(dot, dot + 1)
     return slice(before + 1, dot + 1) if dot > before else slice(dot, before)
+
+
+def _flag(cells: list[list[str]], places: list[tuple[int, str]]) -> None:
+    """Write each sign into the lowest row of its cell that shows no curve."""
+    taken: set[int] = set()
+    for cell, sign in places:
+        if 0 <= cell < len(cells[0]) and cell not in taken:
+            free = next((row for row in reversed(cells) if row[cell] in (" ", MARK)), None)
+            if free is not None:
+                free[cell] = sign
+                taken.add(cell)
 
 
 def _label(row: list[str], places: list[tuple[int, str]]) -> None:

@@ -42,6 +42,7 @@ class Chart(RowWidget):
         self._values: tuple[float | None, ...] = ()
         self._ghost: float | None = None
         self._marks: tuple[tuple[int, str], ...] = ()
+        self._flags: tuple[tuple[int, str], ...] = ()
         self.title(label)
 
     def show(
@@ -52,19 +53,25 @@ class Chart(RowWidget):
         ghost: float | None = None,
         ghost_label: str = "",
         marks: Sequence[tuple[int, str]] = (),
+        flags: Sequence[tuple[int, str]] = (),
+        note: str = "",
     ) -> None:
         """Draw ``values``, oldest first, None where nothing was measured.
 
-        ``ghost`` is a level to compare with, ``marks`` are (samples back from the newest, text).
+        ``ghost`` is a level to compare with; ``marks`` are (samples back from the newest, text) and ``flags``
+        (samples back, one sign); ``note`` stands on the lower border.
         """
-        new = (tuple(values), ghost, tuple((back, plain(text)) for back, text in marks))
-        self.title(*chart_titles(self._label, new[0], unit, ghost, ghost_label))
-        if new != (self._values, self._ghost, self._marks):
-            self._values, self._ghost, self._marks = new
+        new = (tuple(values), ghost, tuple((back, plain(text)) for back, text in marks), tuple(flags))
+        title, subtitle = chart_titles(self._label, new[0], unit, ghost, ghost_label)
+        self.title(title, " · ".join(text for text in (subtitle, note) if text))
+        if new != (self._values, self._ghost, self._marks, self._flags):
+            self._values, self._ghost, self._marks, self._flags = new
             self.redraw()
 
     def rows(self, width: int, height: int) -> list[Row]:
-        return chart_rows(self._values, width, height, ghost=self._ghost, marks=self._marks)
+        return chart_rows(
+            self._values, width, height, ghost=self._ghost, marks=self._marks, flags=self._flags
+        )
 
 
 def figure(value: float | None) -> str:
@@ -92,6 +99,7 @@ def chart_rows(
     *,
     ghost: float | None = None,
     marks: Sequence[tuple[int, str]] = (),
+    flags: Sequence[tuple[int, str]] = (),
 ) -> list[Row]:
     """Axis and curve for ``width`` × ``height`` cells."""
     if width <= 0 or height <= 0:
@@ -102,7 +110,7 @@ def chart_rows(
     axis = axis_labels(top, height)
     if width < len(axis[0]) + _LEAST_PLOT:
         axis = [""] * height
-    lines = draw(values, width - len(axis[0]), height, top, ghost=ghost, marks=marks)
+    lines = draw(values, width - len(axis[0]), height, top, ghost=ghost, marks=marks, flags=flags)
     return [
         ([(label, "axis")] if label else []) + _runs(line) for label, line in zip(axis, lines, strict=True)
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 from textual.widgets import Static
 
+from sparktui.client.freshness import silent_s, stalled_s
 from sparktui.schema.live import Snapshot
 from sparktui.ui.format import clock, duration
 from sparktui.ui.model import RunModel
@@ -87,12 +88,22 @@ def warning_text(model: RunModel) -> str:
 
 def _append_server(text: Text, snapshot: Snapshot) -> None:
     server = snapshot.server
-    mark, style = _STATES[server.state]
-    age = max(0.0, snapshot.t - server.since)
-    text.append(f"  {mark} {server.state.upper()} {duration(age)}", style)
+    text.append(*_state(snapshot))
     if server.variant:
         text.append(f"  {server.variant}")
         text.append(" SPEC ON" if server.speculating else " SPEC OFF", "bold" if server.speculating else "")
+
+
+def _state(snapshot: Snapshot) -> tuple[str, str]:
+    """The state with its age; of a server that is ready in name only, what is wrong with it."""
+    server = snapshot.server
+    silent, stalled = silent_s(snapshot), stalled_s(snapshot)
+    if server.state == "ready" and silent is not None:
+        return f"  ? READY, no answer for {duration(silent)}", "bold red"
+    if server.state == "ready" and stalled is not None:
+        return f"  ✖ STALLED for {duration(stalled)}", "bold red"
+    mark, style = _STATES[server.state]
+    return f"  {mark} {server.state.upper()} {duration(max(0.0, snapshot.t - server.since))}", style
 
 
 def _append_place(text: Text, snapshot: Snapshot) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from textual import events
 from textual.binding import Binding, BindingType
@@ -15,20 +16,24 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from sparktui.ui.widgets.rows import plain
+
 TOP = 256  # the last stop, unless the server runs more sequences at once
 LABEL = " Load "
-_LEAST_TRACK = 12  # cells; below that the words beside the track get shorter
+_LEAST_TRACK = 15  # cells; below that the words beside the track get shorter
 _PARTS = {"━": "filled", "●": "knob", "○": "asked", "╌": "queues", "─": "rest", "├": "rest", "┤": "rest"}
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is so: streams asked for, requests in flight, sequences the server runs, why keys are off."""
+    """What is so: streams asked for, requests in flight, sequences the server runs, why keys are off, and
+    what a request is like."""
 
     asked: int = 0
     in_flight: int = 0
     running: int | None = None  # None: not known
     locked: str = ""
+    workload: str = ""  # chat 512→256
 
 
 def stops_for(max_num_seqs: int | None) -> tuple[int, ...]:
@@ -85,9 +90,9 @@ def words(width: int, now: Load, wish: int, top: int) -> str:
     """
     room = width - len(LABEL) - _LEAST_TRACK - 2
     texts = _sayings(now, wish)
-    most = _sayings(Load(top, top, top, now.locked), top if now.locked else top - 1)
-    level = next((i for i, text in enumerate(most) if len(text) <= room), len(most) - 1)
-    return texts[level].ljust(len(most[level]))
+    most = _sayings(Load(top, top, top, now.locked, now.workload), top if now.locked else top - 1)
+    level = next((i for i, text in enumerate(most) if cell_len(text) <= room), len(most) - 1)
+    return texts[level] + " " * max(0, cell_len(most[level]) - cell_len(texts[level]))
 
 
 def _sayings(now: Load, wish: int) -> list[str]:
@@ -96,7 +101,14 @@ def _sayings(now: Load, wish: int) -> list[str]:
     flight = f"{now.in_flight} in flight"
     runs = f"{'—' if now.running is None else now.running} running"
     shut = [f"■ {now.locked}"] if now.locked else []
-    choices = ([change, flight, runs, *shut], [change, flight, *shut], [change, *shut], [change])
+    kind = [now.workload] if now.workload else []
+    choices = (
+        [change, flight, runs, *kind, *shut],
+        [change, flight, *(kind or [runs]), *shut],
+        [change, flight, *shut],
+        [change, *shut],
+        [change],
+    )
     return [" · ".join(choice) for choice in choices]
 
 
@@ -175,12 +187,15 @@ class LoadSlider(Widget, can_focus=True):
             self._stops = stops_for(max_num_seqs)
             self._redraw()
 
-    def show(self, asked: int, in_flight: int, running: int | None, *, locked: str = "") -> None:
+    def show(
+        self, asked: int, in_flight: int, running: int | None, *, locked: str = "", workload: str = ""
+    ) -> None:
         """What is so: streams asked for, requests in flight, sequences the server runs (None: not known).
 
-        ``locked``: why the load can't be changed now, as in "locked while measuring".
+        ``locked``: why the load can't be changed now, as in "locked while measuring"; ``workload``: what is
+        sent, with its lengths.
         """
-        shown = Load(asked, in_flight, running, locked)
+        shown = Load(asked, in_flight, running, locked, plain(workload))
         wish = None if locked or self._wish == asked else self._wish
         if (shown, wish) != (self._shown, self._wish):
             self._shown, self._wish = shown, wish
@@ -269,7 +284,7 @@ class LoadSlider(Widget, can_focus=True):
 
     def _track_width(self) -> int:
         width = self.size.width
-        return max(3, width - len(LABEL) - len(self._words(width)) - 2)
+        return max(3, width - len(LABEL) - cell_len(self._words(width)) - 2)
 
     def _drawn(self, width: int) -> Strip:
         text, asked = self._words(width), None

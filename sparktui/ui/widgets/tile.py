@@ -12,6 +12,7 @@ from sparktui.ui.widgets.rows import NOT_KNOWN, Row, RowWidget, plain
 from sparktui.ui.widgets.sparkline import sparkline
 
 Level = Literal["normal", "warning", "stale"]
+Texts = str | Sequence[str]
 
 
 class Tile(RowWidget):
@@ -43,53 +44,78 @@ class Tile(RowWidget):
     def __init__(self, label: str, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._label = plain(label)
-        self._shown: tuple[str, str, tuple[float | None, ...], Level] = (NOT_KNOWN, "", (), "normal")
-        self._note = ""
+        self._shown: tuple[str, tuple[str, ...], tuple[float | None, ...], Level, bool] = (
+            NOT_KNOWN, (), (), "normal", False,
+        )  # fmt: skip
+        self._notes: tuple[str, ...] = ()
         self.title(label)
 
     def show(
         self,
         value: str,
-        detail: str = "",
+        detail: Texts = "",
         history: Sequence[float | None] = (),
         *,
         level: Level = "normal",
-        note: str = "",
+        note: Texts = "",
+        insist: bool = False,
     ) -> None:
         """``value`` with its unit, or — when it isn't known; ``history`` oldest first, None for gaps.
 
-        ``warning`` adds ▲, ``stale`` dims; both put the detail, which says why, in the history's place.
-        ``note``: a word on the border, such as where the value comes from.
+        ``detail`` and ``note`` (a word on the border, such as where the value comes from) may be given at
+        several lengths, the longest first: the first that fits is shown. ``warning`` adds ▲, ``stale`` dims;
+        both put the detail, which says why, in the history's place. ``insist`` does so where it doesn't fit
+        beside the value.
         """
-        if note != self._note:
-            self._note = note
-            self.title(self._label, note)
-        new = (plain(value), plain(detail), tuple(history), level)
+        self._notes = _texts(note)
+        self._show_note()
+        new = (plain(value), _texts(detail), tuple(history), level, insist)
         if new != self._shown:
             self._shown = new
             self.redraw()
 
+    def on_resize(self) -> None:
+        self._show_note()
+
+    def _show_note(self) -> None:
+        room = self.size.width - 2  # a corner, a line and a space at either end
+        self.title(self._label, next((note for note in self._notes if cell_len(note) <= room), ""))
+
     def rows(self, width: int, height: int) -> list[Row]:
-        value, detail, history, level = self._shown
+        value, details, history, level, insist = self._shown
         if height > 1:
-            return tile_rows(value, detail, history, level, width)
+            return tile_rows(value, details, history, level, width, insist=insist)
         head: Row = [(f"{self._label} ", "detail")] if self.has_class("compact") else []
         row = head + _value(value, level)
-        return [row + _beside(detail, width - _length(row))]
+        return [row + _beside(details, width - _length(row))]
 
 
 def tile_rows(
-    value: str, detail: str, history: Sequence[float | None], level: Level, width: int
+    value: str,
+    detail: Texts,
+    history: Sequence[float | None],
+    level: Level,
+    width: int,
+    *,
+    insist: bool = False,
 ) -> list[Row]:
     """The value, then the history with the detail beside the value if there is room, else the detail."""
-    first = _value(value, level)
-    explained = level != "normal" and detail
+    details, first = _texts(detail), _value(value, level)
+    beside = _beside(details, width - _length(first))
+    explained = details and (level != "normal" or (insist and not beside))
     if explained or not any(is_known(sample) for sample in history):
-        return [first, [(detail, "detail")]]
-    return [
-        first + _beside(detail, width - _length(first)),
-        [(sparkline(history, width), "history")],
-    ]
+        return [first, [(_fitting(details, width), "detail")]]
+    return [first + beside, [(sparkline(history, width), "history")]]
+
+
+def _texts(texts: Texts) -> tuple[str, ...]:
+    given = (texts,) if isinstance(texts, str) else texts
+    return tuple(plain(text) for text in given if text)
+
+
+def _fitting(texts: Sequence[str], width: int) -> str:
+    """The first that fits, or what there is room for of the last."""
+    return next((text for text in texts if cell_len(text) <= width), texts[-1] if texts else "")
 
 
 def _value(value: str, level: Level) -> Row:
@@ -98,8 +124,8 @@ def _value(value: str, level: Level) -> Row:
     return [(f"▲ {value}", "warning")] if level == "warning" else [(value, "value")]
 
 
-def _beside(detail: str, room: int) -> Row:
-    return [(f" {detail}", "detail")] if detail and cell_len(detail) < room else []
+def _beside(details: Sequence[str], room: int) -> Row:
+    return next(([(f" {detail}", "detail")] for detail in details if cell_len(detail) < room), [])
 
 
 def _length(row: Row) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from sparktui.schema.codec import SchemaError
 from sparktui.schema.messages import (
+    TOKENIZE_KEY,
     LoadConfig,
     LoadFailed,
     LoadRow,
@@ -43,14 +44,18 @@ class Loader:
     def pid(self) -> int | None:
         return self._process.pid if self._process and self._process.returncode is None else None
 
-    async def start(self, config: LoadConfig, key: str | None = None) -> None:
-        """Spawn it, idle. ``key``: the API key of what it talks to; it goes by the environment."""
+    async def start(
+        self, config: LoadConfig, key: str | None = None, tokenize_key: str | None = None
+    ) -> None:
+        """Spawn it, idle. API keys go by the environment: ``key`` is that of ``url``, ``tokenize_key`` that of
+        ``tokenize_url``."""
         await self.stop()
         self.totals, self._failure = None, ""
+        keys = {"VLLM_API_KEY": key, TOKENIZE_KEY: tokenize_key}
         self._process = await asyncio.create_subprocess_exec(
             sys.executable, "-P", "-m", "sparktui.load",
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=_LINE_LIMIT,
-            env={**os.environ, **({"VLLM_API_KEY": key} if key else {})},
+            env={**os.environ, **{name: value for name, value in keys.items() if value}},
         )  # fmt: skip
         self._reader = asyncio.create_task(self._read(self._process))
         await self._send(config)

@@ -25,7 +25,7 @@ from sparktui.host.relaunch import Relaunch
 from sparktui.rundir import RunDir
 from sparktui.schema.codec import dumps
 from sparktui.schema.launch import LaunchSpec, LoadSpec, Plan
-from sparktui.schema.messages import LoadConfig, LoadTarget
+from sparktui.schema.messages import LoadConfig, LoadTarget, LoadTotals
 from sparktui.schema.records import PrefixProbe, RequestRow, ServerRecord
 from sparktui.server.ready import api_key, healthy
 
@@ -51,7 +51,8 @@ class Rig:
         self.load = plan.load
         self._seen: tuple[str, ...] = ()  # empty: this server has had no request of ours
         self.live = Live(self._on_problem, plan.roof)
-        self.loader = Loader(self._on_row, self.live.add_totals)
+        self.loader = Loader(self._on_row, self._on_totals)
+        self._load_note = ""
         self.owner = Owner(run, journal, http)
         self.owner.helpers = lambda: (self.loader.pid,) if self.loader.pid else ()
         first = plan.arms[0]
@@ -107,7 +108,8 @@ class Rig:
         """The same nonce in every boot, and another one for the next load process in it: a prompt seen
         before is a prefix hit."""
         load = self.load
-        key = os.environ.get(PROXY_KEY) if load.url else None
+        own = api_key(spec)
+        key = (os.environ.get(PROXY_KEY) if load.url else None) or own
         config = LoadConfig(
             url=load.url or spec.url,
             model=load.model or spec.model,
@@ -116,7 +118,7 @@ class Rig:
             stall_s=self._plan.measure.stall_s,
             tokenize_url=spec.url,
         )
-        await self.loader.start(config, key or api_key(spec))
+        await self.loader.start(config, key, own)
         self._seen = (str(round(time.time())),)
 
     async def set_workload(self, load: LoadSpec) -> None:
@@ -222,6 +224,12 @@ class Rig:
         self.live.add_row(row)
         self._rows.write(dumps(row) + b"\n")
         self._rows.flush()
+
+    def _on_totals(self, totals: LoadTotals) -> None:
+        self.live.add_totals(totals)
+        if totals.note and totals.note != self._load_note:
+            self._journal.add("load", totals.note, "warning")
+        self._load_note = totals.note or self._load_note
 
     async def close(self) -> None:
         """Let go of everything but the server."""

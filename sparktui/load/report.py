@@ -76,4 +76,5 @@ class Reporter:
             longest_wait_s=standing.longest_wait_s,
             ttft_ms=ttft_ms,
             gaps=gaps,
+            note=loop.note,
         )

@@ -18,8 +18,9 @@ from sparktui.load.meter import StreamMeter
 from sparktui.load.prompts import Prompts
 from sparktui.load.silence import Silence
 from sparktui.load.sse import DONE, EventSplitter
-from sparktui.schema.messages import LoadConfig, LoadTarget
+from sparktui.schema.messages import TOKENIZE_KEY, LoadConfig, LoadTarget
 from sparktui.schema.records import RequestRow
+from sparktui.schema.text import printable
 
 STAGGER_S = 0.02  # streams that start in one instant measure the client's own queue
 KEEPALIVE_S = 2.0  # under uvicorn's 5 s, or stale sockets fail requests
@@ -33,7 +34,11 @@ _BUSY = (429, 503)
 
 
 class ClosedLoop:
-    """Streams against one server. ``on_row`` is called with each finished request."""
+    """Streams against one server. ``on_row`` is called with each finished request.
+
+    The first streams start when the prompts are made (seconds at most): who only watches a server asks it
+    nothing. ``note``: what to know of their lengths, else empty.
+    """
 
     def __init__(self, config: LoadConfig, on_row: Callable[[RequestRow], None]) -> None:
         self._config = config
@@ -45,25 +50,21 @@ class ClosedLoop:
         self._slots: dict[int, asyncio.Task[None]] = {}
         self._open: set[StreamMeter] = set()
         self._session: aiohttp.ClientSession | None = None
+        self._preparing: asyncio.Task[None] | None = None
+        self._prepared = False
+        self._wanted = LoadTarget(0)
         self.counts = Counts()
         self.target = 0
+        self.note = ""
 
     async def __aenter__(self) -> ClosedLoop:
-        headers = {
-            "Content-Type": "application/json",
-            "Accept-Encoding": "identity",
-        }  # gzip holds chunks back
-        if key := os.environ.get("VLLM_API_KEY"):
-            headers["Authorization"] = f"Bearer {key}"
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_S),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S),
-            headers=headers,
-            trust_env=False,
-        )
+        self._session = _session(os.environ.get("VLLM_API_KEY"))
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        if self._preparing is not None:
+            self._preparing.cancel()
+            await asyncio.gather(self._preparing, return_exceptions=True)
         await self._cut(0)
         if self._session is not None:
             await self._session.close()
@@ -83,6 +84,24 @@ class ClosedLoop:
             self._next_prompt = target.next_prompt
         if target.ignore_eos is not None:
             self._ignore_eos = target.ignore_eos
+        self._wanted = target
+        if self._prepared or not target.concurrency:
+            await self._move(target)
+        elif self._preparing is None:
+            self._preparing = asyncio.create_task(self._prepare())
+
+    async def _prepare(self) -> None:
+        url = self._config.tokenize_url or self._config.url
+        key = "VLLM_API_KEY" if url == self._config.url else TOKENIZE_KEY
+        try:
+            async with _session(os.environ.get(key)) as session:
+                self.note = await self._prompts.prepare(session, url)
+        except Exception as exc:  # whatever broke: the estimates still make a load
+            self.note = f"prompts were not counted: {printable(str(exc)) or type(exc).__name__}"
+        self._prepared = True
+        await self._move(self._wanted)
+
+    async def _move(self, target: LoadTarget) -> None:
         self.target = target.concurrency
         if target.cut:
             await self._cut(self.target)
@@ -142,6 +161,18 @@ class ClosedLoop:
             _read_small(response)
             await _events(response, meter, silence)
             await _to_the_end(response)
+
+
+def _session(key: str | None) -> aiohttp.ClientSession:
+    headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}  # gzip holds chunks back
+    if key:
+        headers["Authorization"] = f"Bearer {key}"
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_S),
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S),
+        headers=headers,
+        trust_env=False,
+    )
 
 
 async def _events(response: aiohttp.ClientResponse, meter: StreamMeter, silence: Silence) -> None:

@@ -12,6 +12,8 @@ from sparktui.schema.launch import After, LoadSpec
 from sparktui.schema.live import Event, Snapshot
 from sparktui.schema.records import Report, RequestRow, Usage
 
+TOKENIZE_KEY = "SPARKTUI_TOKENIZE_KEY"
+
 
 @dataclass(frozen=True, slots=True)
 class Hello:
@@ -114,7 +116,8 @@ class CancelExperiment:
 
 @dataclass(frozen=True, slots=True)
 class LoadConfig:
-    """First line to the load process. The API key comes by its environment (VLLM_API_KEY)."""
+    """First line to the load process. Its environment has the API keys: VLLM_API_KEY for ``url``, and
+    TOKENIZE_KEY for ``tokenize_url`` where that is another server."""
 
     url: str
     model: str
@@ -158,6 +161,7 @@ class LoadTotals:
     longest_wait_s: float = 0.0  # of those
     ttft_ms: tuple[float, ...] = ()  # of the first texts that came since the last line
     gaps: dict[str, int] = field(default_factory=dict)  # chunk gaps since the last line: schema.gaps
+    note: str = ""  # what to know of the prompts' lengths; they are made before the first request
 
 
 @dataclass(frozen=True, slots=True)

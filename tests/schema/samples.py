@@ -93,7 +93,7 @@ PLAN = launch.Plan(
 
 TOTALS = messages.LoadTotals(
     1234.5, 8, 7, 120, 115, 2, 3, 30000, 29000, 1700.5, 1.25, 0.125, "HTTP 500", 12000, "final", 2, 1.5,
-    (210.5, 198.0), {"1005": 12},
+    (210.5, 198.0), {"1005": 12}, "prompts have about 512 tokens",
 )  # fmt: skip
 MESSAGES: tuple[Any, ...] = (
     messages.Hello("run-1", 4242, 3, 2),

@@ -1,9 +1,9 @@
 """The stand-in's own clock, for whoever checks a client against it: ``--sim-clock FILE``.
 
 One JSON object a line and answer, appended when a streamed answer has ended: ``id`` (the answer's),
-``arrival`` (the last bytes of the request were read from its connection), and for each event with a choice ``t`` (just
-before it was handed to the connection) and ``tokens`` (in it; 0: the role). CLOCK_MONOTONIC seconds. The
-answers themselves are the same with and without it.
+``arrival`` (the last bytes of the request were read from its connection), and for each event with a choice
+``t`` (just before it was handed to the connection) and ``tokens`` (in it; 0: the role). CLOCK_MONOTONIC
+seconds. The answers themselves are the same with and without it.
 """
 
 from __future__ import annotations

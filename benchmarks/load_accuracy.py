@@ -2,10 +2,10 @@
 
 A stand-in with a gap of 20 ms between tokens writes down when it read each request and when it wrote each
 event (--sim-clock: docs/sim.md). Three clients read from it in turn, each in its own process on its core:
-A stand-in with 20 ms between tokens writes down when it read each request and when it wrote each
-(with the interpreter of tests/real/setup.sh; left out where that is absent). What each calls time to first
-token and what it saw between chunks is held against the stand-in's clock, request by request and event by
-event. Output tok/s is held against the tokens that the stand-in wrote in the same seconds, and against its
+sparktui's load process, httpx (aiter_lines and json), and the request function of ``vllm bench serve`` (with
+the interpreter of tests/real/setup.sh; left out where that is absent). What each calls time to first token
+and what it saw between chunks is held against the stand-in's clock, request by request and event by event.
+Output tok/s is held against the tokens that the stand-in wrote in the same seconds, and against its
 generation_tokens_total.
 
 The server has the first core, clients the last, the app and this script the server's: the load process of a

@@ -47,8 +47,8 @@ class Loader:
     async def start(
         self, config: LoadConfig, key: str | None = None, tokenize_key: str | None = None
     ) -> None:
-        """Spawn it, idle. API keys go by the environment: ``key`` is that of ``url``, ``tokenize_key`` that of
-        ``tokenize_url``."""
+        """Spawn it, idle. API keys go by the environment: ``key`` is that of ``url``, ``tokenize_key``
+        that of ``tokenize_url``."""
         await self.stop()
         self.totals, self._failure = None, ""
         keys = {"VLLM_API_KEY": key, TOKENIZE_KEY: tokenize_key}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contract.fixtures import off, pool, release, server, spec
+from tests.contract.fixtures import off, pool, release, server, spec, telling
 from tests.contract.launcher import RELEASES, Launcher, stand_in
 
-__all__ = ["launcher", "off", "pool", "release", "server", "spec"]
+__all__ = ["launcher", "off", "pool", "release", "server", "spec", "telling"]
 
 
 @pytest.fixture(scope="session", params=RELEASES)

@@ -40,3 +40,14 @@ def server(request: pytest.FixtureRequest, pool: Pool) -> Server:
     """One after the other."""
     config: Config = request.param
     return pool.get(config)
+
+
+@pytest.fixture(scope="module")
+def telling(launcher: Launcher) -> Iterator[Server]:
+    """A speculating server that tells of each request all that its release can."""
+    more = ["--enable-per-request-metrics"]
+    if launcher.release != "0.27.1":  # from 0.30 on
+        more += ["--per-request-spec-decode-metrics", "summary"]
+    with launcher.started(SPEC, *more) as made:
+        made.wait_until_ready()
+        yield made

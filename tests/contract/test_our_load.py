@@ -4,40 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from sparktui.host.loader import Loader
 from sparktui.schema.launch import LoadSpec
-from sparktui.schema.messages import LoadConfig, LoadTarget, LoadTotals
-from sparktui.schema.records import RequestRow
-from tests.contract.page import Counts, counts, settled
+from tests.contract.closed import closed_run
 from tests.contract.server import Server
 
-SERVED = "tiny"
 STREAMS, REQUESTS = 4, 12
 INPUT, OUTPUT = 96, 48
-
-
-async def closed_run(server: Server, spec: LoadSpec) -> tuple[list[RequestRow], LoadTotals, Counts]:
-    """From idle to idle, nothing cut: the rows, the last totals, and how the server's counters moved."""
-    rows: list[RequestRow] = []
-    loader = Loader(rows.append, lambda totals: None)
-    before = counts(server)
-    await loader.start(LoadConfig(server.url, SERVED, spec, f"closed {server.port}"), server.key)
-    try:
-        await loader.aim(LoadTarget(STREAMS))
-        while (await loader.next_totals()).done < REQUESTS:
-            pass
-        await loader.aim(LoadTarget(0))
-        while (totals := await loader.next_totals()).in_flight:
-            pass
-    finally:
-        await loader.stop()
-    return rows, totals, settled(server, before, len(rows))
 
 
 @pytest.mark.parametrize("workload", ["chat", "repeat", "shared-prefix"])
 async def test_tokens_requests_and_prompts_are_the_server_s_own(server: Server, workload: str) -> None:
     spec = LoadSpec(workload, None if workload == "shared-prefix" else INPUT, OUTPUT, temperature=0.0)
-    rows, totals, change = await closed_run(server, spec)
+    rows, totals, change = await closed_run(server, spec, STREAMS, REQUESTS)
     assert [row.error for row in rows if not row.ok] == []
     assert len(rows) >= REQUESTS
     assert totals.usage == "continuous"
@@ -49,12 +27,12 @@ async def test_tokens_requests_and_prompts_are_the_server_s_own(server: Server, 
 
 
 async def test_a_prompt_is_as_long_as_asked_by_the_server_s_own_tokenizer(server: Server) -> None:
-    rows, _, _ = await closed_run(server, LoadSpec("chat", INPUT, OUTPUT))
+    rows, _, _ = await closed_run(server, LoadSpec("chat", INPUT, OUTPUT), STREAMS, REQUESTS)
     assert {row.prompt_tokens for row in rows} == {INPUT}
 
 
 async def test_each_answer_has_the_length_asked_for(server: Server) -> None:
     """ignore_eos: all of max_tokens, which varies by a tenth."""
-    rows, _, _ = await closed_run(server, LoadSpec("chat", INPUT, OUTPUT))
+    rows, _, _ = await closed_run(server, LoadSpec("chat", INPUT, OUTPUT), STREAMS, REQUESTS)
     assert {row.finish_reason for row in rows} == {"length"}
     assert all(OUTPUT * 0.9 <= (row.completion_tokens or 0) <= OUTPUT * 1.1 for row in rows)

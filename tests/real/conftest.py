@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.fixtures import off, pool, release, server, spec
+from tests.contract.fixtures import off, pool, release, server, spec, telling
 from tests.contract.launcher import RELEASES, Launcher
 from tests.contract.server import Limits
 
-__all__ = ["launcher", "off", "pool", "release", "server", "spec", "vllm_cpu"]
+__all__ = ["launcher", "off", "pool", "release", "server", "spec", "telling", "vllm_cpu"]
 
 PROGRAMS = {"0.27.1": "vllm-0.27.1", "0.32.0": "vllm"}
 OFFLINE = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}

@@ -140,7 +140,7 @@ class Scheduler:
                 break
             self.waiting.popleft()
             if request.scheduled is None:
-                request.scheduled = at
+                request.scheduled = max(at, request.arrived)  # a step may begin late, and be dated earlier
                 if self._caching:
                     plan.admitted.append(request)
                 if request.blocks:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -102,7 +101,3 @@ def finished(change: Counts) -> float:
 def is_idle(server: Server) -> bool:
     now = counts(server)
     return (now["num_requests_running"], now["num_requests_waiting"]) == (0, 0)
-
-
-def wait_for(server: Server, condition: Callable[[Counts], bool], what: str) -> None:
-    until(lambda: condition(counts(server)), server.limits.answer, what)

@@ -1,33 +1,36 @@
-"""Our GPU readings against the driver: python benchmarks/nvml_check.py OUT.json [SECONDS of each stage, 12].
+"""Our GPU readings against the driver: python benchmarks/nvml_check.py OUT.json [SECONDS of a stage, 60].
 
-On a machine with an NVIDIA GPU, package on the path; beside that it needs nvidia-ml-py only. Each stage
-(idle, one thread that spins, copies in GPU memory, arithmetic on every core) is read through Nvml at 2 Hz, as
-the app does. The integrated power is held against the energy counter, and what each NVML call answered is
-written down, so that tests can replay this machine. The loads are PTX through the driver: no toolkit needed.
+On a machine with an NVIDIA GPU, package on the path; beside that it needs nvidia-ml-py and psutil only. Each
+stage (idle; the loads of gpu_load.py, ``spin``, ``copy`` and ``burst`` at half the length) is read through
+Nvml at 2 Hz, as the app does. Power times seconds is held against the energy counter, and what each NVML call
+answered is written down, so that tests can replay this machine. Names of machines, serials and UUIDs are not.
 """
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from sparktui.gpu.memory import host_memory
 from sparktui.gpu.nvml import Nvml
 from sparktui.gpu.sampler import PowerMeter
+from sparktui.schema.live import GpuView
 
 INTERVAL_S = 0.5
 SETTLE_S = 3.0  # the driver's power is a mean over the last second
-LAUNCH_S = 0.05
-COPY_BYTES = 1 << 30
-KINDS = ("spin", "copy", "fma")
-SM_COUNT = 16  # CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+STAGES = {"idle": 1.0, "spin": 0.5, "copy": 0.5, "fma": 1.0, "burst": 0.5}  # share of the asked length
+MOVING = (
+    "power_w", "utilization_pct", "sm_mhz", "memory_used_mib", "temperature_c", "energy_j", "throttle",
+    "throttled_ms",
+)  # fmt: skip
+COLUMNS = ("t", "read_ms", "cpu_ms", *MOVING)
 CALLS: tuple[tuple[str, tuple[Any, ...]], ...] = (
     *((name, ()) for name in (
         "nvmlDeviceGetName", "nvmlDeviceGetMemoryInfo", "nvmlDeviceGetUtilizationRates",
@@ -46,116 +49,6 @@ CALLS: tuple[tuple[str, tuple[Any, ...]], ...] = (
 )  # fmt: skip
 # Counters by reason (74 to 81, and three by their numbers in older and newer headers), energy, power.
 FIELDS = (74, 75, 76, 77, 78, 79, 80, 81, 83, 185, 186, 251, 252, 253, 269, 270, 271)
-PTX = b"""
-.version 6.0
-.target sm_70
-.address_size 64
-.visible .entry burn(.param .u64 out, .param .u32 rounds)
-{
-    .reg .pred %again, %never;
-    .reg .f32 %a, %b, %c, %d, %m;
-    .reg .u32 %i, %n, %t;
-    .reg .u64 %o;
-    ld.param.u64 %o, [out];
-    ld.param.u32 %n, [rounds];
-    cvta.to.global.u64 %o, %o;
-    mov.u32 %t, %tid.x;
-    cvt.rn.f32.u32 %a, %t;
-    mov.f32 %b, 0f3F000000;
-    mov.f32 %c, 0f3F400000;
-    mov.f32 %d, 0f3F600000;
-    mov.f32 %m, 0f3F7FFFF0;
-    mov.u32 %i, 0;
-AGAIN:
-    fma.rn.f32 %a, %a, %m, %m;
-    fma.rn.f32 %b, %b, %m, %m;
-    fma.rn.f32 %c, %c, %m, %m;
-    fma.rn.f32 %d, %d, %m, %m;
-    fma.rn.f32 %a, %a, %m, %m;
-    fma.rn.f32 %b, %b, %m, %m;
-    fma.rn.f32 %c, %c, %m, %m;
-    fma.rn.f32 %d, %d, %m, %m;
-    add.u32 %i, %i, 1;
-    setp.lt.u32 %again, %i, %n;
-    @%again bra AGAIN;
-    add.f32 %a, %a, %b;
-    add.f32 %c, %c, %d;
-    add.f32 %a, %a, %c;
-    setp.lt.f32 %never, %a, 0f00000000;
-    @%never st.global.f32 [%o], %a;
-    ret;
-}
-"""
-
-
-class Cuda:
-    """The few calls of libcuda that a load needs. Raises RuntimeError, or OSError without the library."""
-
-    def __init__(self) -> None:
-        self._lib = ctypes.CDLL("libcuda.so.1")
-        device, context, module = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
-        self.call("cuInit", 0)
-        self.call("cuDeviceGet", ctypes.byref(device), 0)
-        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
-        self.call("cuCtxSetCurrent", context)
-        self.call("cuModuleLoadData", ctypes.byref(module), ctypes.c_char_p(PTX))
-        self._burn = ctypes.c_void_p()
-        self.call("cuModuleGetFunction", ctypes.byref(self._burn), module, ctypes.c_char_p(b"burn"))
-        count = ctypes.c_int()
-        self.call("cuDeviceGetAttribute", ctypes.byref(count), SM_COUNT, device)
-        self.cores = count.value
-
-    def call(self, name: str, *args: Any) -> None:
-        """Raises RuntimeError with the driver's own word for what went wrong."""
-        code = getattr(self._lib, name)(*args)
-        if code:
-            said = ctypes.c_char_p()
-            self._lib.cuGetErrorName(code, ctypes.byref(said))
-            raise RuntimeError(f"{name}: {(said.value or b'?').decode()} ({code})")
-
-    def memory(self, size: int) -> ctypes.c_uint64:
-        """The address of so many bytes on the GPU."""
-        address = ctypes.c_uint64()
-        self.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))
-        return address
-
-    def burn(self, out: ctypes.c_uint64, blocks: int, threads: int, rounds: int) -> None:
-        """Run the kernel to its end."""
-        count = ctypes.c_uint(rounds)
-        given = (ctypes.c_void_p * 2)(ctypes.addressof(out), ctypes.addressof(count))
-        self.call("cuLaunchKernel", self._burn, blocks, 1, 1, threads, 1, 1, 0, None, given, None)
-        self.call("cuCtxSynchronize")
-
-
-def load(kind: str, seconds: float) -> None:
-    """Keep GPU 0 busy so long; a line on stdout when it begins."""
-    cuda = Cuda()
-    source, target = cuda.memory(COPY_BYTES), cuda.memory(COPY_BYTES)
-    size = ctypes.c_size_t(COPY_BYTES)
-
-    def copy() -> None:
-        for _ in range(32):
-            cuda.call("cuMemcpyDtoD_v2", target, source, size)
-        cuda.call("cuCtxSynchronize")
-
-    step: Callable[[], None] = copy
-    if kind != "copy":
-        blocks, threads = (1, 1) if kind == "spin" else (8 * cuda.cores, 256)
-        rounds = 1 << 12
-        took = 0.0
-        while took < LAUNCH_S and rounds < 1 << 28:
-            rounds *= 2
-            begun = time.monotonic()
-            cuda.burn(target, blocks, threads, rounds)
-            took = time.monotonic() - begun
-
-        def step() -> None:
-            cuda.burn(target, blocks, threads, rounds)
-
-    print("begun", flush=True)
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        step()
 
 
 def plain(value: Any) -> Any:
@@ -192,78 +85,132 @@ def answers(library: Any, handle: Any) -> dict[str, Any]:
     return said
 
 
+def row(gpu: GpuView, *times: float) -> list[Any]:
+    """What moves, after the reading's own times."""
+    values = [getattr(gpu, name) for name in MOVING]
+    return [round(value, 4) if isinstance(value, float) else value for value in (*times, *values)]
+
+
 def watch(nvml: Nvml, seconds: float) -> dict[str, Any]:
-    """Our views at 2 Hz over a span; GPU 0's energy by integration and by its counter."""
-    by_power, by_counter = PowerMeter(), PowerMeter()
-    views: list[dict[str, Any]] = []
+    """GPU 0 at 2 Hz over a span: rows of COLUMNS, and its energy in joules by our meter (from power, from
+    the counter, from both) and without it (trapezoids; the counter's last value less its first)."""
+    meters = {"power_j": PowerMeter(), "counter_j": PowerMeter(), "meter_j": PowerMeter()}
+    read: list[tuple[float, GpuView]] = []
+    rows: list[list[Any]] = []
     begun = time.monotonic()
-    while (now := time.monotonic() - begun) < seconds:
+    while (at := time.monotonic() - begun) < seconds:
+        cpu = time.process_time()
         gpus = nvml.read()
-        took = time.monotonic() - begun - now
-        by_power.add(tuple(dataclasses.replace(gpu, energy_j=None) for gpu in gpus[:1]), now)
-        by_counter.add(tuple(dataclasses.replace(gpu, power_w=None) for gpu in gpus[:1]), now)
-        views.append({"t": now, "read_ms": 1e3 * took, "gpus": [dataclasses.asdict(gpu) for gpu in gpus]})
-        time.sleep(max(0.0, INTERVAL_S - took))
-    power, counter = by_power.joules, by_counter.joules
-    return {
-        "integrated_j": power,
-        "counter_j": counter,
-        "ratio": power / counter if power and counter else None,
-        "views": views,
-    }
+        cpu = time.process_time() - cpu
+        took = time.monotonic() - begun - at
+        if gpus:
+            t = at + took / 2
+            meters["power_j"].add((dataclasses.replace(gpus[0], energy_j=None),), t)
+            meters["counter_j"].add((dataclasses.replace(gpus[0], power_w=None),), t)
+            meters["meter_j"].add(gpus[:1], t)
+            read.append((t, gpus[0]))
+            rows.append(row(gpus[0], t, 1e3 * took, 1e3 * cpu))
+        time.sleep(max(0.0, INTERVAL_S - (time.monotonic() - begun - at)))
+    last = [dataclasses.asdict(gpu) for gpu in nvml.read()]
+    energy = {name: meter.joules for name, meter in meters.items()}
+    return {"energy": energy | naive(read), "problem": nvml.problem, "views": last, "rows": rows}
 
 
-def stage(kind: str, nvml: Nvml, library: Any, handles: list[Any], seconds: float) -> dict[str, Any]:
-    """One stage: what was said in its midst, and the span once the power has settled."""
+def naive(read: list[tuple[float, GpuView]]) -> dict[str, float | None]:
+    """Energy without our meter, and by how much power times seconds is off the counter (1: it is not)."""
+    known = [(t, gpu.power_w, gpu.energy_j) for t, gpu in read]
+    power = sum((b[0] - a[0]) * ((a[1] or 0.0) + (b[1] or 0.0)) / 2 for a, b in pairwise(known))
+    first, last = (known[0][2], known[-1][2]) if known else (None, None)
+    counter = None if first is None or last is None else last - first
+    return {"trapezoids_j": power, "delta_j": counter, "ratio": power / counter if counter else None}
+
+
+def stage(kind: str, nvml: Nvml, library: Any, seconds: float) -> dict[str, Any]:
+    """One stage: what was said before and after, and the span once the power has settled."""
     child = None
+    handles = [library.nvmlDeviceGetHandleByIndex(i) for i in range(library.nvmlDeviceGetCount())]
     if kind != "idle":
-        words = [sys.executable, __file__, "--load", kind, str(seconds + 2 * SETTLE_S)]
-        env = os.environ | {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-        child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+        script = str(Path(__file__).with_name("gpu_load.py"))
+        child = subprocess.Popen(
+            [sys.executable, script, kind, str(seconds + 3 * SETTLE_S)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"},
+        )
         assert child.stdout is not None
         if child.stdout.readline().strip() != "begun":
             return {"error": child.communicate()[1].strip().splitlines()[-1:]}
-    rising = watch(nvml, SETTLE_S)
-    calls = [answers(library, handle) for handle in handles]
-    steady = watch(nvml, seconds)
-    after = [answers(library, handle) for handle in handles]
-    result = {"rising": rising, "calls": calls, "steady": steady, "calls_after": after}
-    if child is not None:
-        result["pid"] = child.pid
-        child.terminate()
-        child.communicate()
-    return result
-
-
-def main() -> None:
-    if sys.argv[1] == "--load":
-        load(sys.argv[2], float(sys.argv[3]))
-        return
-    out, seconds = Path(sys.argv[1]), float(sys.argv[2]) if len(sys.argv) > 2 else 12.0
-    import pynvml as library
-
-    nvml = Nvml()
-    result: dict[str, Any] = {"problem": nvml.problem, "interval_s": INTERVAL_S, "stages": {}}
-    if not nvml.problem:
-        handles = [library.nvmlDeviceGetHandleByIndex(i) for i in range(library.nvmlDeviceGetCount())]
-        result["driver"] = plain(library.nvmlSystemGetDriverVersion())
-        result["nvml"] = plain(library.nvmlSystemGetNVMLVersion())
-        for kind in ("idle", *KINDS):
-            result["stages"][kind] = stage(kind, nvml, library, handles, seconds)
-            print(kind, json.dumps(brief(result["stages"][kind])), flush=True)
-    nvml.close()
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    print(f"{result['problem'] or result['driver']}: written to {out}")
+    try:
+        rising = watch(nvml, SETTLE_S)
+        calls = [answers(library, handle) for handle in handles]
+        steady = watch(nvml, seconds)
+        after = [answers(library, handle) for handle in handles]
+        early = child is not None and child.poll() is not None
+    finally:
+        if child is not None:
+            child.terminate()
+            child.communicate()
+    pid = child.pid if child is not None else None
+    return {
+        "load_pid": pid,
+        "load_ended_early": early,
+        "rising": rising,
+        "steady": steady,
+        "calls": calls,
+        "calls_after": after,
+    }
 
 
 def brief(result: dict[str, Any]) -> dict[str, Any]:
     """A stage in one line."""
-    if "error" in result:
-        return result
-    last = result["steady"]["views"][-1]["gpus"][0]
-    shown = ("power_w", "utilization_pct", "sm_mhz", "temperature_c")
-    return {"ratio": result["steady"]["ratio"]} | {name: last[name] for name in shown}
+    steady = result.get("steady", {})
+    if not steady.get("rows"):
+        return {"error": result.get("error") or steady.get("problem")}
+    columns = dict(zip(COLUMNS, zip(*steady["rows"], strict=True), strict=True))
+    times = {
+        name: round(sorted(columns[name])[len(steady["rows"]) // 2], 3) for name in ("read_ms", "cpu_ms")
+    }
+    last = {name: columns[name][-1] for name in ("power_w", "utilization_pct", "sm_mhz", "temperature_c")}
+    return {"ratio": steady["energy"]["ratio"], "rows": len(steady["rows"])} | times | last
+
+
+def text(value: Any, depth: int = 0) -> str:
+    """JSON with a line for each call and each row."""
+    inner = "\n" + " " * (depth + 1)
+    if isinstance(value, dict) and value and any(isinstance(item, dict | list) for item in value.values()):
+        body = ("," + inner).join(
+            f"{json.dumps(key)}: {text(item, depth + 1)}" for key, item in value.items()
+        )
+        return "{" + inner + body + "\n" + " " * depth + "}"
+    if isinstance(value, list) and value and isinstance(value[0], dict | list):
+        return "[" + inner + ("," + inner).join(text(item, depth + 1) for item in value) + "]"
+    return json.dumps(value)
+
+
+def main() -> None:
+    out, seconds = Path(sys.argv[1]), float(sys.argv[2]) if len(sys.argv) > 2 else 60.0
+    nvml = Nvml()
+    result: dict[str, Any] = {
+        "problem": nvml.problem,
+        "interval_s": INTERVAL_S,
+        "columns": COLUMNS,
+        "memory": dataclasses.asdict(host_memory()),
+        "stages": {},
+    }
+    out.parent.mkdir(parents=True, exist_ok=True)
+    if not nvml.problem:
+        import pynvml as library
+
+        result["driver"] = plain(library.nvmlSystemGetDriverVersion())
+        result["nvml"] = plain(library.nvmlSystemGetNVMLVersion())
+        for kind, share in STAGES.items():
+            result["stages"][kind] = stage(kind, nvml, library, share * seconds)
+            print(kind, json.dumps(brief(result["stages"][kind])), flush=True)
+            out.write_text(text(result) + "\n", encoding="utf-8")
+    nvml.close()
+    out.write_text(text(result) + "\n", encoding="utf-8")
+    print(f"{result['problem'] or result['driver']}: written to {out}")
 
 
 if __name__ == "__main__":

@@ -132,7 +132,7 @@ def _memory(calls: Calls, name: str) -> tuple[float | None, float | None, bool, 
     """MiB used and in all, whether the memory is the host's, and who holds how much.
 
     Unified memory: NVML has no total there (some drivers answer, and wrongly), and what is used is what the
-    processes hold.
+    processes hold. A driver that names no process may be hiding those of other containers: that is not 0.
     """
     memory = calls.ask("nvmlDeviceGetMemoryInfo")
     held = _held(calls)
@@ -140,7 +140,7 @@ def _memory(calls: Calls, name: str) -> tuple[float | None, float | None, bool, 
     ranked = sorted(known.items(), key=lambda item: (-item[1], item[0]))
     processes = tuple(GpuProcess(pid, mib) for pid, mib in ranked)
     if _UNIFIED.search(name) or calls.unsupported("nvmlDeviceGetMemoryInfo"):
-        complete = held is not None and len(known) == len(held)
+        complete = bool(held) and len(known) == len(held or {})
         return (sum(known.values()) if complete else None), None, True, processes
     if memory is None:
         return None, None, False, processes

@@ -58,7 +58,10 @@ class PowerMeter:
 
 class _Energy:
     """One GPU's energy: what its counter rose up to its last move, and integrated power since then. That
-    bears a counter that stands still, moves in large steps or begins anew, as after a driver's reload."""
+    bears a counter that stands still, moves in large steps or begins anew, as after a driver's reload.
+
+    A counter's first move may be a step that began before the first reading: until then, by power.
+    """
 
     def __init__(self) -> None:
         self.times: list[float] = []  # of the first reading that said something, and of the last
@@ -66,6 +69,7 @@ class _Energy:
         self._since = (0.0, 0.0)  # the same by power, since the counter's last move
         self._power: tuple[float, float] | None = None
         self._counter: tuple[float, float] | None = None
+        self._moved = False  # whether the counter's last move was seen
 
     def add(self, t: float, watts: float | None, counter: float | None) -> None:
         if watts is None and counter is None:
@@ -75,10 +79,13 @@ class _Energy:
         if counter is None:
             return
         then, before = self._counter or (t, counter)
-        if self._counter is not None and counter > before:
-            self._settle((counter - before, t - then))
-        elif self._counter is None or counter < before:
+        if self._counter is None or counter < before:
             self._settle(self._since)
+            self._moved = False
+        elif counter > before:
+            by_power = not self._moved and self._since[1] > 0
+            self._settle(self._since if by_power else (counter - before, t - then))
+            self._moved = True
         else:
             return
         self._counter = (t, counter)

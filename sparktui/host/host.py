@@ -20,7 +20,7 @@ from sparktui.host.owner import BootFailed
 from sparktui.host.rig import Rig
 from sparktui.host.stall import StallWatch
 from sparktui.host.view import Viewer
-from sparktui.host.watch import PowerWatch
+from sparktui.host.watch import GpuWatch
 from sparktui.rundir import RunDir
 from sparktui.schema.codec import dumps
 from sparktui.schema.launch import Plan
@@ -172,14 +172,17 @@ class Host:
     async def _sample(self) -> None:
         """A line a second under load, two a minute without: an idle server may stand for weeks."""
         due = 0.0
-        watch = PowerWatch(self._journal.add_finding)
+        watch = GpuWatch(self._journal.add_finding, lambda text: self._journal.add("note", text))
         stall = StallWatch(lambda text, level: self._journal.add("server", text, level))
         with self._run.samples.open("ab") as file:
             while True:
                 snapshot = self._viewer.snapshot()
-                watch.look(snapshot.gpus, snapshot.t)
-                stall.look(snapshot.server.stalled_s, snapshot.figures.running)
-                if snapshot.load.in_flight or snapshot.figures.running or snapshot.t >= due:
+                figures = snapshot.figures
+                watch.look(
+                    snapshot.gpus, time.monotonic(), running=figures.running, tok_s=figures.output_tok_s
+                )
+                stall.look(snapshot.server.stalled_s, figures.running)
+                if snapshot.load.in_flight or figures.running or snapshot.t >= due:
                     due = snapshot.t + _IDLE_SAMPLE_S
                     _write_sample(file, snapshot)
                 await asyncio.sleep(_SAMPLE_S)

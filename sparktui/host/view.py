@@ -67,7 +67,7 @@ class Viewer:
             events=len(self._journal.events),
             **(_of_log(owner.tail) if owner.tail else {}),
             silence=self._silence(),
-            gpu_age_s=getattr(self._rig.gpu, "age_s", lambda: None)(),  # XXX
+            gpu_age_s=self._rig.gpu.age_s(),
             gpu_problem=self._rig.gpu.problem,
             server_gpu_mib=memory_of(gpus, owner.pids),
         )

@@ -4,46 +4,84 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from sparktui.gpu.throttle import COUNTERS
+
 NVML = Path(__file__).parent.parent / "fixtures" / "nvml"
 
 
-class NotSupported(Exception):
-    def __str__(self) -> str:
-        return "Not Supported"
+MIB = 1024 * 1024
+NOT_AVAILABLE = (1 << 64) - 1
+FIELD_IDS = {name: 300 + i for i, name in enumerate(COUNTERS)}  # a binding of another release's header
+
+
+class NvmlError(Exception):
+    """As pynvml's: ``value`` is NVML's code."""
+
+    def __init__(self, value: int, text: str) -> None:
+        super().__init__(text)
+        self.value = value
+
+
+class NotSupported(NvmlError):
+    def __init__(self) -> None:
+        super().__init__(3, "Not Supported")
+
+
+class Lost(NvmlError):
+    def __init__(self) -> None:
+        super().__init__(15, "GPU is lost")
 
 
 class Driver:
-    """pynvml as far as sparktui asks: each call gives its answer for the GPU, or raises it."""
+    """pynvml as far as sparktui asks: each call gives its answer for the GPU, or raises it.
+
+    ``counters`` of a GPU: nanoseconds by the name of the NVML_FI field, as nvmlDeviceGetFieldValues has them.
+    """
 
     NVML_TEMPERATURE_GPU = 0
     NVML_CLOCK_SM = 1
 
     def __init__(self, *gpus: dict[str, Any], init: Exception | None = None) -> None:
-        self._gpus = gpus
-        self._init = init
+        self.gpus = list(gpus)
+        self.init = init
         self.calls: list[str] = []
         self.gone: Exception | None = None  # raised by every reading from now on
 
     def nvmlInit(self) -> None:
         self.calls.append("nvmlInit")
-        if self._init is not None:
-            raise self._init
+        if self.init is not None:
+            raise self.init
 
     def nvmlShutdown(self) -> None:
         self.calls.append("nvmlShutdown")
 
     def nvmlDeviceGetCount(self) -> int:
-        return len(self._gpus)
+        return len(self.gpus)
 
     def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
         return index
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
+    def nvmlDeviceGetFieldValues(self, handle: int, fields: list[int]) -> list[SimpleNamespace]:
+        self.calls.append("nvmlDeviceGetFieldValues")
+        if self.gone is not None:
+            raise self.gone
+        counters = {FIELD_IDS[name]: ns for name, ns in self.gpus[handle].get("counters", {}).items()}
+        return [
+            SimpleNamespace(
+                fieldId=field,
+                nvmlReturn=0 if field in counters else 3,
+                value=SimpleNamespace(ullVal=counters.get(field, 0)),
+            )
+            for field in fields
+        ]
+
+    def __getattr__(self, name: str) -> Any:
+        if name in FIELD_IDS:
+            return FIELD_IDS[name]
         if not name.startswith("nvmlDeviceGet"):
             raise AttributeError(name)
 
@@ -51,12 +89,17 @@ class Driver:
             self.calls.append(name)
             if self.gone is not None:
                 raise self.gone
-            value = self._gpus[handle].get("".join([name, *(f"({n})" for n in which)]), NotSupported())
+            value = self.gpus[handle].get("".join([name, *(f"({n})" for n in which)]), NotSupported())
             if isinstance(value, Exception):
                 raise value
             return value
 
         return answer
+
+
+def process(pid: int, mib: float | None) -> SimpleNamespace:
+    """As pynvml lists one; None: the driver doesn't tell."""
+    return SimpleNamespace(pid=pid, usedGpuMemory=None if mib is None else int(mib * MIB))
 
 
 def recorded_h200() -> dict[str, Any]:
@@ -83,6 +126,15 @@ def gb10() -> dict[str, Any]:
         "nvmlDeviceGetMaxClockInfo(1)": 3003,
         "nvmlDeviceGetTemperature(0)": 61,
         "nvmlDeviceGetTotalEnergyConsumption": 5_000_500,
+    }
+
+
+def thor() -> dict[str, Any]:
+    """A Jetson Thor: use and per-process memory, and little else."""
+    return {
+        "nvmlDeviceGetName": b"NVIDIA Thor",
+        "nvmlDeviceGetUtilizationRates": SimpleNamespace(gpu=71, memory=0),
+        "nvmlDeviceGetComputeRunningProcesses": [process(4242, 63931.0)],
     }
 
 

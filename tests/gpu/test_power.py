@@ -25,9 +25,16 @@ def watts(*values: float | None) -> tuple[GpuView, ...]:
 
 def test_a_ramp_integrates_exactly() -> None:
     """P(t) = 100 + 20 t over 10 s is 2,000 J, however unevenly it is read."""
-    meter = fed(*((t, watts(100 + 20 * t)) for t in (0.0, 0.5, 0.75, 3.0, 9.5, 10.0)))
+    meter = fed(*((t, watts(100 + 20 * t)) for t in (0.0, 0.5, 0.75, 3.0, 7.5, 10.0)))
     assert meter.joules == pytest.approx(2000.0)
     assert meter.mean_w == pytest.approx(200.0)
+
+
+def test_power_is_not_guessed_across_a_long_silence() -> None:
+    """100 W, twenty seconds of nothing, 300 W: the mean is of what was measured, not of a line between."""
+    meter = fed((0.0, watts(100)), (4.0, watts(100)), (24.0, watts(300)), (26.0, watts(300)))
+    assert meter.mean_w == pytest.approx((400 + 600) / 6)
+    assert meter.joules == pytest.approx(26 * 1000 / 6)
 
 
 def test_gpus_count_together() -> None:
@@ -37,11 +44,16 @@ def test_gpus_count_together() -> None:
 
 
 def test_the_energy_counter_is_preferred_to_integration() -> None:
-    first = (GpuView(0, power_w=100, energy_j=5000.0), GpuView(1, power_w=100, energy_j=70.0))
-    last = (GpuView(0, power_w=100, energy_j=5900.0), GpuView(1, power_w=100, energy_j=370.0))
-    meter = fed((0.0, first), (5.0, last))
-    assert meter.joules == 1200.0
-    assert meter.mean_w == pytest.approx(200.0)
+    """Bursts that no reading sees: 50 and 20 W whenever they are read, 200 and 70 W by the counters. Until a
+    counter's first move it is power that counts."""
+    meter = fed(
+        *(
+            (t / 2, (GpuView(0, power_w=50, energy_j=100.0 * t), GpuView(1, power_w=20, energy_j=35.0 * t)))
+            for t in range(21)
+        )
+    )
+    assert meter.joules == pytest.approx(0.5 * (50 + 20) + 9.5 * (200 + 70))
+    assert meter.mean_w == pytest.approx((meter.joules or 0) / 10)
 
 
 def test_a_span_longer_than_its_readings_gets_its_share() -> None:
@@ -52,23 +64,42 @@ def test_a_span_longer_than_its_readings_gets_its_share() -> None:
     assert PowerMeter().joules_over(6.0) is None
 
 
-def test_a_counter_that_only_one_of_two_has_is_not_the_sum() -> None:
-    first = (GpuView(0, power_w=100, energy_j=5000.0), GpuView(1, power_w=100))
-    last = (GpuView(0, power_w=100, energy_j=5900.0), GpuView(1, power_w=100))
-    assert fed((0.0, first), (5.0, last)).joules == pytest.approx(1000.0)
-
-
-def test_a_counter_that_begins_again_falls_back_to_integration() -> None:
+def test_each_gpu_counts_by_what_it_has() -> None:
+    """One of two has a counter: its 200 W, from its first move on, and 100 W of the other."""
     meter = fed(
-        (0.0, (GpuView(0, power_w=50, energy_j=9000.0),)), (4.0, (GpuView(0, power_w=50, energy_j=10.0),))
+        *((t, (GpuView(0, power_w=100, energy_j=200.0 * t), GpuView(1, power_w=100))) for t in range(5))
     )
-    assert meter.joules == pytest.approx(200.0)
+    assert meter.joules == pytest.approx(100 + 3 * 200 + 4 * 100)
 
 
-def test_a_counter_without_power_gives_energy_and_no_mean() -> None:
-    meter = fed((0.0, (GpuView(0, energy_j=10.0),)), (1.0, (GpuView(0, energy_j=42.5),)))
-    assert meter.joules == 32.5
-    assert meter.mean_w is None
+def counted(*readings: tuple[float, float | None, float]) -> PowerMeter:
+    return fed(*((t, (GpuView(0, power_w=power, energy_j=energy),)) for t, power, energy in readings))
+
+
+def test_a_counter_that_begins_again_goes_on_from_there() -> None:
+    """A driver's reload: 100 W by power for a second, 250 J by the counter, the reload's second and the one
+    after it by power, 450 J by the new counter."""
+    meter = counted((0, 100, 9000), (1, 100, 9100), (2, 100, 9350), (3, 50, 10), (4, 50, 60), (5, 50, 510))
+    assert meter.joules == pytest.approx(100 + 250 + 75 + 50 + 450)
+
+
+def test_a_counter_that_stands_still_leaves_it_to_power() -> None:
+    assert counted(*((t, 80, 5000) for t in range(11))).joules == pytest.approx(800.0)
+    assert counted(*((t, 100, 1000 + min(100 * t, 300)) for t in range(11))).joules == pytest.approx(1000.0)
+
+
+@pytest.mark.parametrize("phase", [0.0, 0.3, 2.5, 5.0, 7.5, 9.7])
+def test_a_counter_that_moves_in_large_steps_counts_no_step_twice(phase: float) -> None:
+    """100 W all along in steps of 1,000 J every ten seconds, the first of them before we looked."""
+    times = [i / 2 for i in range(121)]
+    meter = counted(*((t, 100.0, 1000.0 * int((t + phase) // 10)) for t in times))
+    assert meter.mean_w == pytest.approx(100.0, rel=0.01)
+
+
+def test_a_counter_alone_gives_mean_and_energy() -> None:
+    meter = counted((0.0, None, 10.0), (1.0, None, 42.5))
+    assert meter.joules == pytest.approx(32.5)
+    assert meter.mean_w == pytest.approx(32.5)
 
 
 @pytest.mark.parametrize("gpus", [(), watts(None), watts(100, None)], ids=["none", "no power", "one of two"])

@@ -130,7 +130,7 @@ def _server_fields(server: Delta | None) -> dict[str, Any]:
         "step_ms": server.step_ms,
         "server_output_tok_s": server.output_tok_s,
         "prefix_hit_rate": server.prefix_hit_rate,
-        "read_gb_s": getattr(server, "read_gb_s", None),  # XXX
+        "read_gb_s": server.read_gb_s,
     }
 
 

@@ -12,7 +12,16 @@ import httpx
 
 from sparktui.host.clientfigures import ClientFigures, client_figures, limited
 from sparktui.host.logfigures import LogFigures
-from sparktui.host.serverfigures import gauges, roof_share, server_decode, server_figures
+from sparktui.host.serverfigures import (
+    gauges,
+    in_flight_around,
+    others_tok_s,
+    roof_share,
+    server_decode,
+    server_figures,
+)
+from sparktui.metrics.liveness import Liveness
+from sparktui.metrics.others import Others
 from sparktui.metrics.page import Page
 from sparktui.metrics.scrape import ScrapeError, scrape
 from sparktui.metrics.window import Scrapes
@@ -42,13 +51,19 @@ class Live:
         self.row_count = 0
         self.changed = 0.0  # CLOCK_MONOTONIC of the last load change: a window doesn't reach before it
         self.kv_max: float | None = None
-        self.stalled_s: float | None = None
+        self._begin_life()
         self.log = LogFigures()
+
+    def _begin_life(self) -> None:
+        self.stalled_s: float | None = None  # requests run and nothing has moved for so long
+        self.others_running: int | None = None
+        self._liveness = Liveness()
+        self._others = Others()
 
     def reset(self) -> None:
         """Another server, another load process."""
         self.scrapes.clear()
-        self.stalled_s = None
+        self._begin_life()
         self.log = LogFigures()
         self.forget_load()
 
@@ -72,8 +87,11 @@ class Live:
             await asyncio.sleep(max(0.05, SCRAPE_S - (monotonic() - begun)))
 
     def _take(self, page: Page) -> None:
-        self.scrapes.add(page)
+        if self.scrapes.add(page):
+            self._begin_life()
         self.page_count += 1
+        self.stalled_s = self._liveness.read(page) or None  # 0.0: it moves
+        self.others_running = self._others.look(page, in_flight_around(self.totals, page.t))
         if page.kv_usage is not None:
             self.kv_max = max(self.kv_max or 0.0, page.kv_usage)
 
@@ -113,7 +131,17 @@ class Live:
         )
 
     def _server(self, page: Page) -> dict[str, Any]:
-        return gauges(page) | server_figures(self.scrapes.window(self.window_s, self.changed))
+        delta = self.scrapes.window(self.window_s, self.changed)
+        return gauges(page) | server_figures(delta) | self._of_others(page)
+
+    def _of_others(self, page: Page) -> dict[str, Any]:
+        """Their tokens only while three scrapes in a row have shown requests of theirs."""
+        rate = others_tok_s(self._window_pages(page), self.totals) if self.others_running else None
+        return {"others_running": self.others_running, "others_tok_s": rate}
+
+    def _window_pages(self, last: Page) -> list[Page]:
+        since = max(last.t - self.window_s - 0.5, self.changed)
+        return [page for page in self.scrapes.pages if page.t >= since]
 
     def _decode(self, client: ClientFigures) -> dict[str, Any]:
         """Ours; without a load of ours, or where the tokens of an answer are known at its end only, the
@@ -121,8 +149,7 @@ class Live:
         if client.decode_tok_s is not None and self.totals[-1].usage != "final":
             return {"decode_tok_s": client.decode_tok_s}
         last = self.scrapes.last
-        since = max(last.t - self.window_s - 0.5, self.changed) if last else 0.0
-        value = server_decode([page for page in self.scrapes.pages if page.t >= since])
+        value = server_decode(self._window_pages(last)) if last else None
         return {"decode_tok_s": value, "decode_source": "server"} if value is not None else {}
 
     def _client(self, now: float) -> ClientFigures:

@@ -11,6 +11,7 @@ from sparktui.compare.stats import decode_rate, decode_value, output_value, slop
 from sparktui.host.cell import Measured, batch_between
 from sparktui.host.experiment import PROMPTS_PER_LOAD
 from sparktui.host.live import Live
+from sparktui.metrics.others import Others
 from sparktui.schema.launch import MeasureSpec
 from sparktui.schema.messages import LoadTarget, LoadTotals
 from sparktui.schema.records import Batch, RequestRow
@@ -20,7 +21,6 @@ _SETTLE_BATCHES = 6
 _JIT_QUIET_S = 2.0
 _WARM_UP_LIMIT_S = 600.0
 _EARLY_END = 0.1
-_FOREIGN_SCRAPES = 3
 _MIN_BATCHES = 5  # under that a batch-means error says nothing
 _EARLY_S = 0.02  # totals come at 5 Hz: one that is so little early is the one meant
 
@@ -165,7 +165,7 @@ class _Watch:
         self._begun = begun
         self._jit = bench.jit_lines()
         self._pages_seen = bench.live.page_count
-        self._above = 0
+        self._others = Others()
         self.series = [begun]
 
     def look(self, totals: LoadTotals) -> None:
@@ -179,12 +179,10 @@ class _Watch:
 
     def _count_foreign(self) -> None:
         page = self._bench.live.scrapes.last
-        if page is None or page.running is None:
-            return
-        there = page.running + (page.waiting or 0.0)
-        self._above = self._above + 1 if there > self._ours else 0
-        if self._above >= _FOREIGN_SCRAPES:
-            raise Void(f"other traffic: {there:.0f} requests on the server, {self._ours} are ours")
+        others = self._others.look(page, self._ours) if page is not None else None
+        if others:
+            there = others + self._ours
+            raise Void(f"other traffic: {there} requests on the server, {self._ours} are ours")
 
 
 def check_errors(totals: LoadTotals, begun: LoadTotals) -> None:

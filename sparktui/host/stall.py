@@ -17,9 +17,10 @@ class StallWatch:
         self._longest = 0.0
 
     def look(self, stalled_s: float | None, running: int | None) -> None:
-        """The newest state: for how long nothing has moved, None when the server lives or idles."""
+        """The newest state: for how long nothing has moved, None when the server lives or idles; how many
+        run, None when nothing is known of it (any more)."""
         if stalled_s is None:
-            if self._longest:
+            if self._longest and running is not None:
                 self._tell(f"moves again after {self._longest:.0f} s", "info")
             self._longest = 0.0
             return

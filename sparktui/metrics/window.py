@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sparktui.metrics.page import Histogram, Page
+from sparktui.metrics.histogram import Histogram
+from sparktui.metrics.page import Page, Series
+
+_GENERATED = "generation_tokens_total"
+_QUERIES, _HITS = "prefix_cache_queries_total", "prefix_cache_hits_total"
+_READ = "estimated_read_bytes_per_gpu_total"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,19 +31,29 @@ class Delta:
     mean_acceptance_length: float | None
     prefix_hit_rate: float | None
     preemptions: float | None
+    tpot_ms: float | None = None  # of requests that ended, median
+    tpot_bound: bool = False
+    prefix_queries: float | None = None  # prompt tokens looked up
+    prefix_hits: float | None = None  # and found
+    read_gb_s: float | None = None  # memory reads of one GPU, vLLM's estimate (--enable-mfu-metrics)
 
 
 def restarted(old: Page, new: Page) -> bool:
-    """A counter went down or began anew: the server is another one, and no window may span both."""
-    if old.created is not None and new.created is not None and old.created != new.created:
+    """A counter of one engine went down, vanished or began anew, or another engine counts: no window may
+    span both pages. Each series is looked at by itself: in a sum, one engine hides another's restart."""
+    if any(new.births.get(series, born) != born for series, born in old.births.items()):
         return True
-    return any(new.counters.get(name, 0.0) < value for name, value in old.counters.items())
+    was, now = old.each(), new.each()
+    if any(now.get(key, 0.0) < value for key, value in was.items() if key[0] not in new.unknown):
+        return True
+    before, after = _engines(was), _engines(now)
+    return bool(before and after) and before != after
 
 
 def difference(old: Page, new: Page) -> Delta:
     """Figures between ``old`` and ``new``, which must be of one server life (see ``restarted``)."""
     seconds = new.t - old.t
-    generated = _delta(old, new, "generation_tokens_total")
+    generated = _delta(old, new, _GENERATED)
     ttft = _histogram(old, new, "time_to_first_token_seconds")
     steps = _histogram(old, new, "inter_token_latency_seconds")
     tokens_per_step = None
@@ -46,23 +62,28 @@ def difference(old: Page, new: Page) -> Delta:
     drafts = _delta(old, new, "spec_decode_num_drafts_total")
     draft_tokens = _delta(old, new, "spec_decode_num_draft_tokens_total")
     accepted = _delta(old, new, "spec_decode_num_accepted_tokens_total")
-    ttft_s, bound = _quantile(ttft, 0.5) if ttft else (None, False)
+    queries, hits = _delta(old, new, _QUERIES), _delta(old, new, _HITS)
+    ttft_ms, ttft_bound = _median_ms(ttft)
+    tpot_ms, tpot_bound = _median_ms(_histogram(old, new, "request_time_per_output_token_seconds"))
     return Delta(
         seconds=seconds,
         output_tok_s=_over(generated, seconds),
         generated=generated,
-        ttft_ms=None if ttft_s is None else ttft_s * 1000,
-        ttft_bound=bound,
-        step_ms=steps.sum / steps.count * 1000 if steps and steps.count > 0 else None,
+        ttft_ms=ttft_ms,
+        ttft_bound=ttft_bound,
+        step_ms=_ms(steps.mean if steps else None),
         tokens_per_step=tokens_per_step,
         drafted=None if drafts is None else drafts > 0,
         acceptance_rate=_over(accepted, draft_tokens),
         acceptance_by_position=_by_position(old, new, drafts),
         mean_acceptance_length=None if not drafts or accepted is None else 1 + accepted / drafts,
-        prefix_hit_rate=_over(
-            _delta(old, new, "prefix_cache_hits_total"), _delta(old, new, "prefix_cache_queries_total")
-        ),
+        prefix_hit_rate=_over(hits, queries),
         preemptions=_delta(old, new, "num_preemptions_total"),
+        tpot_ms=tpot_ms,
+        tpot_bound=tpot_bound,
+        prefix_queries=queries,
+        prefix_hits=hits,
+        read_gb_s=_read_gb_s(old, new, seconds),
     )
 
 
@@ -107,47 +128,47 @@ class Scrapes:
         return difference(old, new) if old is not new else None
 
 
+def _engines(each: Mapping[Series, float]) -> set[Series]:
+    return {key[1:] for key in each if key[0] == _GENERATED}
+
+
 def _delta(old: Page, new: Page, name: str) -> float | None:
-    if name not in new.counters:
+    """None where either page lacks it: from zero on, a counter's whole life would be a burst."""
+    if name not in new.counters or name not in old.counters:
         return None
-    return new.counters[name] - old.counters.get(name, 0.0)
+    return new.counters[name] - old.counters[name]
 
 
 def _histogram(old: Page, new: Page, name: str) -> Histogram | None:
-    if name not in new.histograms:
+    if name not in new.histograms or name not in old.histograms:
         return None
-    b = new.histograms[name]
-    a = old.histograms.get(name, Histogram())
-    buckets = {bound: count - a.buckets.get(bound, 0.0) for bound, count in b.buckets.items()}
-    return Histogram(b.sum - a.sum, b.count - a.count, buckets)
+    return new.histograms[name].since(old.histograms[name])
 
 
 def _by_position(old: Page, new: Page, drafts: float | None) -> tuple[float, ...]:
-    if not drafts:
+    before, after = old.accepted_by_position, new.accepted_by_position
+    if not drafts or len(before) != len(after):
         return ()
-    before = old.accepted_by_position or (0.0,) * len(new.accepted_by_position)
-    return tuple((b - a) / drafts for a, b in zip(before, new.accepted_by_position, strict=False))
+    return tuple((b - a) / drafts for a, b in zip(before, after, strict=True))
 
 
-def _quantile(histogram: Histogram, q: float) -> tuple[float | None, bool]:
-    """Linear interpolation inside the bucket, as Prometheus's histogram_quantile does."""
-    if histogram.count <= 0:
+def _read_gb_s(old: Page, new: Page, seconds: float) -> float | None:
+    """Mean over the engines. vLLM registers the counter, at 0, without --enable-mfu-metrics too."""
+    read = _delta(old, new, _READ)
+    if read is None or not new.counters[_READ] or seconds <= 0:
+        return None
+    return read / seconds / 1e9 / max(1, new.engines)
+
+
+def _median_ms(histogram: Histogram | None) -> tuple[float | None, bool]:
+    if histogram is None:
         return None, False
-    rank = q * histogram.count
-    low, below = 0.0, 0.0
-    moved = 0
-    found: float | None = None
-    single: float | None = None
-    for bound, cumulative in sorted(histogram.buckets.items()):
-        inside = cumulative - below
-        moved += inside > 0
-        if found is None and cumulative >= rank and inside > 0:
-            found = low if bound == float("inf") else low + (bound - low) * (rank - below) / inside
-            single = None if bound == float("inf") else bound
-        low, below = bound, cumulative
-    if found is not None and moved == 1 and single is not None:
-        return single, True
-    return found, False
+    seconds, bound = histogram.quantile(0.5)
+    return _ms(seconds), bound
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1000
 
 
 def _over(a: float | None, b: float | None) -> float | None:

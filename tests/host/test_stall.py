@@ -36,9 +36,17 @@ def test_a_short_silence_is_not_told() -> None:
 def test_a_second_stall_is_told_again() -> None:
     stall, told = watch()
     for seconds in (12.0, None, 10.0):
-        stall.look(seconds, None)
+        stall.look(seconds, 1)
     assert [text.split(":")[0] for text, _ in told] == [
         "stalled for 12 s",
         "moves again after 12 s",
         "stalled for 10 s",
     ]
+
+
+def test_a_stalled_server_that_is_stopped_does_not_move_again() -> None:
+    stall, told = watch()
+    stall.look(12.0, 2)
+    stall.look(None, None)  # nothing is known of it any more
+    stall.look(None, 0)  # the next server
+    assert [level for _, level in told] == ["error"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from sparktui.metrics.page import parse
+from sparktui.metrics.page import Page, parse
 from sparktui.metrics.window import Delta, difference
-from tests.metrics.pages import histogram, made, made_text, page_of
+from tests.metrics.pages import grep, histogram, made, made_text, page_of, text_of
 
 H200, CPU27, CPU32 = "0.24.0-h200", "0.27.1-cpu", "0.32.0-cpu"
 
@@ -121,15 +123,25 @@ def test_shortened_drafts_count_against_their_own_number() -> None:
     assert delta.acceptance_by_position == pytest.approx((20 / 30, 15 / 30, 9 / 30))
 
 
-def test_a_position_that_is_new_counts_from_zero() -> None:
-    old = made(generation_tokens_total=1)
-    new = parse(drafts(1.0, 4, 8, 5, (4, 1)) + made_text(generation_tokens_total=9), 1.0)
-    assert difference(old, new).acceptance_by_position == (1.0, 0.25)
+def test_what_an_older_page_lacks_is_not_counted_from_zero() -> None:
+    """It may have been there all its life: that would be a burst."""
+    old = made(num_requests_running=1, generation_tokens_total="NaN")
+    text = drafts(1.0, 4, 8, 5, (4, 1)) + histogram("time_to_first_token_seconds", 2.0, _0_25=1, _Inf=2)
+    delta = difference(old, parse(text + made_text(generation_tokens_total=90_000), 1.0))
+    assert (delta.generated, delta.output_tok_s, delta.drafted, delta.ttft_ms) == (None,) * 4
+    assert (delta.acceptance_rate, delta.mean_acceptance_length) == (None, None)
+    assert delta.acceptance_by_position == ()
 
 
-def ttft(t: float, total: float, **buckets: int) -> Delta:
-    text = histogram("time_to_first_token_seconds", total, **buckets) + made_text(num_requests_running=1)
-    return difference(made(0.0, num_requests_running=1), parse(text, t))
+def test_positions_that_an_older_page_lacks_are_not_counted_from_zero() -> None:
+    old, new = parse(drafts(0.0, 4, 8, 5, (4,)), 0.0), parse(drafts(1.0, 8, 16, 10, (8, 2)), 1.0)
+    assert difference(old, new).acceptance_by_position == ()
+
+
+def ttft(t: float, total: float, name: str = "time_to_first_token_seconds", **buckets: int) -> Delta:
+    empty = histogram(name, 0.0, **dict.fromkeys(buckets, 0)) + made_text(num_requests_running=1)
+    text = histogram(name, total, **buckets) + made_text(num_requests_running=1)
+    return difference(parse(empty, 0.0), parse(text, t))
 
 
 def test_one_bucket_that_moved_bounds_the_median() -> None:
@@ -143,10 +155,82 @@ def test_several_buckets_interpolate() -> None:
     assert delta.ttft_bound is False
 
 
-def test_a_median_past_the_last_bound_is_no_upper_bound() -> None:
+def test_a_median_past_the_last_bound_is_not_known() -> None:
+    """histogram_quantile says 500 ms here; the mean is 333 s."""
     delta = ttft(1.0, 999.0, _0_25=0, _0_5=0, _Inf=3)
-    assert delta.ttft_bound is False
-    assert delta.ttft_ms == 500.0  # as Prometheus's histogram_quantile says: the last bound
+    assert (delta.ttft_ms, delta.ttft_bound) == (None, False)
+    assert ttft(1.0, 999.0, _0_25=1, _0_5=1, _Inf=3).ttft_ms is None
+
+
+def test_tpot_is_the_median_of_the_requests_that_ended() -> None:
+    name = "request_time_per_output_token_seconds"
+    delta = ttft(1.0, 1.2, name, _0_01=0, _0_025=1, _0_05=4, _Inf=4)
+    assert delta.tpot_ms == pytest.approx(25 + 25 * 1 / 3)
+    assert delta.tpot_bound is False
+    one = ttft(1.0, 1.2, name, _0_01=0, _0_025=4, _0_05=4, _Inf=4)
+    assert (one.tpot_ms, one.tpot_bound) == (25.0, True)
+    assert ttft(1.0, 1.2, _0_25=1, _Inf=1).tpot_ms is None
+
+
+def test_tpot_of_an_h200_is_within_the_first_bucket() -> None:
+    """537 requests, all at or under 10 ms: their median is not known better."""
+    delta = between(f"{H200}/metrics_fi_ngram_idle.txt", f"{H200}/metrics_fi_ngram_after.txt")
+    assert (delta.tpot_ms, delta.tpot_bound) == (10.0, True)
+
+
+def test_tpot_of_a_cpu_against_the_buckets_on_its_page() -> None:
+    old, new = (text_of(f"{CPU32}/{name}.txt") for name in ("off_midload", "off_after"))
+    bucket = "vllm:request_time_per_output_token_seconds_bucket"
+    moved = [b - a for a, b in zip(grep(old, bucket), grep(new, bucket), strict=True)]
+    bounds = [float(le) for le in re.findall(rf'^{bucket}\{{.*le="([^"]+)"', new, re.MULTILINE)]
+    i = next(i for i, count in enumerate(moved) if count >= moved[-1] / 2)
+    assert i > 0
+    assert moved[i - 1] > 0
+    expected = bounds[i - 1] + (bounds[i] - bounds[i - 1]) * (moved[-1] / 2 - moved[i - 1]) / (
+        moved[i] - moved[i - 1]
+    )
+    delta = between(f"{CPU32}/off_midload.txt", f"{CPU32}/off_after.txt")
+    assert delta.tpot_ms == pytest.approx(expected * 1000)
+    assert delta.tpot_bound is False
+
+
+def test_a_page_that_was_written_while_requests_ended_still_has_its_median() -> None:
+    """The count is one ahead of the buckets."""
+    text = histogram("time_to_first_token_seconds", 1.0, _0_25=1, _0_5=3, _Inf=3).replace(
+        'count{engine="0"} 3', 'count{engine="0"} 7'
+    )
+    empty = histogram("time_to_first_token_seconds", 0.0, _0_25=0, _0_5=0, _Inf=0)
+    running = made_text(num_requests_running=1)
+    delta = difference(parse(empty + running, 0.0), parse(text + running, 1.0))
+    assert delta.ttft_ms == pytest.approx(250 + 250 * 0.5 / 2)
+
+
+def test_prefix_tokens_beside_their_rate() -> None:
+    delta = between(f"{H200}/metrics_fi_ngram_idle.txt", f"{H200}/metrics_fi_ngram_after.txt")
+    assert (delta.prefix_queries, delta.prefix_hits) == (65706.0, 24752.0)
+    nothing = difference(made(0.0, generation_tokens_total=0), made(1.0, generation_tokens_total=1))
+    assert (nothing.prefix_queries, nothing.prefix_hits) == (None, None)
+
+
+def reads(t: float, *engines: float) -> Page:
+    name = "vllm:estimated_read_bytes_per_gpu_total"
+    return parse("".join(f'{name}{{engine="{i}"}} {value}\n' for i, value in enumerate(engines)), t)
+
+
+def test_memory_reads_are_those_of_one_gpu() -> None:
+    assert difference(reads(0.0, 1e12), reads(2.0, 1.4e12)).read_gb_s == pytest.approx(200.0)
+    two = difference(reads(0.0, 1e12, 5e12), reads(2.0, 1.4e12, 5.2e12))
+    assert two.read_gb_s == pytest.approx((200 + 100) / 2)
+    assert difference(reads(0.0, 1e12), reads(2.0, 1e12)).read_gb_s == 0.0
+
+
+def test_memory_reads_that_are_not_counted_are_not_zero() -> None:
+    """The counter is on every recorded page, at 0: none of them ran with --enable-mfu-metrics."""
+    delta = between(f"{H200}/metrics_fi_off_idle.txt", f"{H200}/metrics_fi_off_after.txt")
+    assert delta.generated
+    assert delta.read_gb_s is None
+    absent = difference(made(0.0, generation_tokens_total=0), made(1.0, generation_tokens_total=1))
+    assert absent.read_gb_s is None
 
 
 def test_a_rank_on_the_edge_of_a_bucket_is_its_bound() -> None:
@@ -161,7 +245,8 @@ def test_nan_never_becomes_a_figure() -> None:
                     spec_decode_num_draft_tokens_total=8, spec_decode_num_accepted_tokens_total="NaN",
                     prefix_cache_queries_total=9, prefix_cache_hits_total="NaN")
     )  # fmt: skip
-    delta = difference(made(0.0, num_requests_running=1), parse(text, 2.0))
+    before = re.sub(r" \S+$", " 0", text, flags=re.MULTILINE).replace("seconds 0", "seconds histogram")
+    delta = difference(parse(before, 0.0), parse(text, 2.0))
     assert delta.output_tok_s is None
     assert delta.generated is None
     assert delta.step_ms is None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import socket
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from time import monotonic
 
@@ -12,6 +14,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from sparktui.metrics.page import Page, parse
 from sparktui.metrics.scrape import ScrapeError, scrape
 from tests.metrics.pages import text_of
 
@@ -130,6 +133,84 @@ async def test_a_page_that_breaks_off_is_said(http: httpx.AsyncClient, serve: Se
     url = await serve(handler)
     with pytest.raises(ScrapeError, match=r"^/metrics: ."):
         await scrape(http, url)
+
+
+async def test_a_slow_page_is_dated_at_the_middle_of_its_request(
+    http: httpx.AsyncClient, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four seconds under load, by a clock of its own."""
+    clock = [100.0]
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        clock[0] += 4.0
+        return web.Response(text=PAGE)
+
+    monkeypatch.setattr("sparktui.metrics.scrape.monotonic", lambda: clock[0])
+    page = await scrape(http, await serve(handler))
+    assert page.t == 102.0
+
+
+async def test_a_page_without_end_is_given_up_while_it_comes(http: httpx.AsyncClient, serve: Serve) -> None:
+    sent = 0
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        nonlocal sent
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:  # until the client hangs up
+            await response.write(b"# nothing\n" * 20_000)
+            sent += 200_000
+
+    url = await serve(handler)
+    with pytest.raises(ScrapeError) as caught:
+        await scrape(http, url, timeout_s=60.0)
+    assert str(caught.value) == "/metrics: the page is larger than 16 MiB"
+    assert 16 << 20 <= sent + 200_000 < 40e6  # the rest lay in sockets' buffers
+
+
+async def test_a_packed_page_is_measured_unpacked(http: httpx.AsyncClient, serve: Serve) -> None:
+    packed = gzip.compress(b"# nothing\n" * 4_000_000)
+    assert len(packed) < 200_000
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        return web.Response(body=packed, headers={"Content-Encoding": "gzip"})
+
+    url = await serve(handler)
+    with pytest.raises(ScrapeError, match="larger than 16 MiB"):
+        await scrape(http, url)
+
+
+@pytest.mark.parametrize("size", ["small", "large"])
+async def test_a_large_page_is_parsed_beside_the_loop(
+    http: httpx.AsyncClient, serve: Serve, monkeypatch: pytest.MonkeyPatch, size: str
+) -> None:
+    threads: list[threading.Thread] = []
+
+    def noted(text: str, t: float) -> Page:
+        threads.append(threading.current_thread())
+        return parse(text, t)
+
+    monkeypatch.setattr("sparktui.metrics.scrape.parse", noted)
+    text = PAGE if size == "small" else "# a comment of another exporter\n" * 160_000 + PAGE
+    page = await scrape(http, await serve(answering(text)))
+    assert page.running == 8.0
+    assert (threads == [threading.main_thread()]) == (size == "small")
+
+
+async def test_a_large_page_that_is_none_is_said_too(http: httpx.AsyncClient, serve: Serve) -> None:
+    url = await serve(answering("<p>" * 200_000, kind="text/html"))
+    with pytest.raises(ScrapeError, match="no vLLM metric on the page"):
+        await scrape(http, url)
+
+
+@pytest.mark.parametrize("tail", ["", "/", "/metrics", "/metrics/"])
+async def test_the_address_may_name_the_page(http: httpx.AsyncClient, serve: Serve, tail: str) -> None:
+    assert (await scrape(http, await serve(answering(PAGE)) + tail)).running == 8.0
+
+
+async def test_an_address_that_is_none_is_said(http: httpx.AsyncClient) -> None:
+    with pytest.raises(ScrapeError, match=r"^/metrics: ."):
+        await scrape(http, "http://localhost:port")
 
 
 async def test_nobody_there_is_said(http: httpx.AsyncClient) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from sparktui.metrics.page import parse
 from sparktui.metrics.window import Scrapes, restarted
+from tests.metrics.engines import beside
 from tests.metrics.pages import made, page_of
 
 CPU32 = "0.32.0-cpu"
@@ -48,6 +50,63 @@ def test_a_birth_that_only_one_page_has_says_nothing() -> None:
     born = made(generation_tokens_total=10, generation_tokens_created=100.5)
     assert not restarted(born, made(generation_tokens_total=11))
     assert not restarted(made(generation_tokens_total=9), born)
+
+
+IDLE, MID, AFTER = (f"{CPU32}/on_{when}.txt" for when in ("idle", "midload", "after"))
+
+
+@pytest.mark.parametrize("births", [True, False])
+def test_engines_of_one_life_are_no_restart(births: bool) -> None:
+    assert not restarted(beside(IDLE, MID, births=births), beside(MID, AFTER, births=births))
+
+
+def test_a_sum_does_not_hide_that_one_engine_began_anew() -> None:
+    """Engine 0 goes from 4,664 tokens to none, engine 1 from none to 5,792: every sum has risen."""
+    old, new = beside(MID, IDLE, births=False), beside(IDLE, AFTER, births=False)
+    assert all(new.counters[name] >= value for name, value in old.counters.items())
+    assert restarted(old, new)
+
+
+def test_a_later_birth_of_one_engine_is_a_restart() -> None:
+    """Its counters have overtaken the old ones already, and the first birth is still the other engine's."""
+    old = 'vllm:generation_tokens_total{engine="%s"} %d\nvllm:generation_tokens_created{engine="%s"} %d\n'
+    before = parse(old % (0, 500, 0, 10) + old % (1, 500, 1, 20), 0.0)
+    after = parse(old % (0, 600, 0, 10) + old % (1, 900, 1, 30), 1.0)
+    assert before.created == after.created == 10.0
+    assert restarted(before, after)
+    assert not restarted(before, parse(old % (0, 600, 0, 10) + old % (1, 900, 1, 20), 1.0))
+
+
+def test_an_engine_that_joins_or_leaves_begins_a_new_window() -> None:
+    """What it counted before would be a burst of this second."""
+    one, two = beside(MID), beside(MID, AFTER)
+    assert restarted(one, two)
+    assert restarted(two, one)
+
+
+def test_a_request_that_ended_in_a_new_way_is_no_restart() -> None:
+    line = 'vllm:request_success_total{engine="0",finished_reason="%s"} 3\n'
+    old = parse(line % "stop", 0.0)
+    assert not restarted(old, parse(line % "stop" + line % "repetition", 1.0))
+
+
+def test_a_number_that_is_missing_for_once_is_no_restart() -> None:
+    old = made(0.0, generation_tokens_total=500, prompt_tokens_total=80)
+    torn = made(1.0, generation_tokens_total="NaN", prompt_tokens_total=80)
+    assert not restarted(old, torn)
+    assert not restarted(torn, made(2.0, generation_tokens_total=510, prompt_tokens_total=80))
+    scrapes = Scrapes()
+    for page in (old, torn, made(2.0, generation_tokens_total=510, prompt_tokens_total=80)):
+        assert scrapes.add(page) is False
+    delta = scrapes.window(5.0)
+    assert delta is not None
+    assert delta.output_tok_s == 5.0
+
+
+def test_the_order_of_labels_makes_no_other_series() -> None:
+    old = parse('vllm:request_success_total{engine="0",finished_reason="stop",model_name="m"} 3\n', 0.0)
+    new = parse('vllm:request_success_total{model_name="m",finished_reason="stop",engine="0"} 4\n', 1.0)
+    assert not restarted(old, new)
 
 
 @pytest.mark.parametrize(

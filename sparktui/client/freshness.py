@@ -1,4 +1,4 @@
-"""Which figures are of now: what a silent or stalled source said last is no figure any more."""
+"""Which figures are of now: what a silent, stalled or dead source said last is no figure any more."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ _SERVER_RATES = (
     "roof_share",
 )  # fmt: skip
 _GAUGES = ("kv_usage", "running", "waiting", "others_running")
+_SERVES = ("ready", "stopping")  # a server that stops finishes what runs
 
 
 def stalled_s(snapshot: Snapshot) -> float | None:
@@ -29,10 +30,13 @@ def stalled_s(snapshot: Snapshot) -> float | None:
 
 
 def silent_s(snapshot: Snapshot) -> float | None:
-    """Age of the last /metrics page where it is too old to tell anything; None: it answers, or the figures
-    come from the log."""
-    age, figures = snapshot.figures.scrape_age_s, snapshot.figures
-    return age if age is not None and age >= SILENT_S and figures.server_source != "log" else None
+    """Age of the last /metrics page where it is too old to tell anything; None: it answers, or never did.
+
+    The log stands in for a /metrics that was never in reach. It does not for one that has fallen silent: then
+    the newest lines of the log are as old.
+    """
+    age = snapshot.figures.scrape_age_s
+    return age if age is not None and age >= SILENT_S else None
 
 
 def gpu_silent_s(snapshot: Snapshot) -> float | None:
@@ -42,12 +46,14 @@ def gpu_silent_s(snapshot: Snapshot) -> float | None:
 
 
 def fresh(snapshot: Snapshot) -> Figures:
-    """The figures without those that a silent /metrics or a stalled server left behind.
+    """The figures without those that a silent /metrics, a stalled or a dead server left behind.
 
     A stalled server's gauges are of now: it still answers. Without /metrics the client's own figures are.
     """
     stalled, silent = stalled_s(snapshot) is not None, silent_s(snapshot) is not None
     figures = snapshot.figures
+    if snapshot.server.state not in _SERVES:
+        return Figures(figures.window_s, scrape_age_s=figures.scrape_age_s)
     if not (stalled or silent):
         return figures
     old = [*_SERVER_RATES, *(_CLIENT_RATES if stalled else ()), *(_GAUGES if silent else ())]

@@ -5,10 +5,17 @@ from __future__ import annotations
 from sparktui.client.freshness import fresh, silent_s, stalled_s
 from sparktui.schema.live import Figures, LoadView, Snapshot
 from sparktui.schema.text import printable
-from sparktui.ui.format import NOTHING, acceptance_state, duration, number, percent
+from sparktui.ui.format import (
+    NOTHING,
+    acceptance_state,
+    duration,
+    number,
+    per_stream,
+    percent,
+    requests_text,
+)
 from sparktui.ui.gpu_text import Rows, gpu_rows, host_rows, missing
 from sparktui.ui.screens.text import Section
-from sparktui.ui.tile_words import per_stream
 
 
 def figure_sections(snapshot: Snapshot) -> tuple[Section, ...]:
@@ -73,8 +80,9 @@ def _rates(figures: Figures, load: LoadView) -> Rows:
 def _others(figures: Figures) -> str:
     if figures.others_running is None and figures.others_tok_s is None:
         return NOTHING
-    rate = _unit(number(figures.others_tok_s), "tok/s")
-    return rate if figures.others_running is None else f"{rate}, {figures.others_running} requests"
+    rate = [] if figures.others_tok_s is None else [f"{number(figures.others_tok_s)} tok/s"]
+    count = [] if figures.others_running is None else [requests_text(figures.others_running)]
+    return ", ".join(rate + count)
 
 
 def _latency(figures: Figures) -> Rows:

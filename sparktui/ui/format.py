@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from sparktui.client.freshness import gpu_silent_s
-from sparktui.schema.live import Figures, GraphSteps, Snapshot
+from sparktui.schema.live import Figures, GraphSteps, LoadView, Snapshot
 
 NOTHING = "—"
 
@@ -36,6 +36,22 @@ def duration(seconds: float) -> str:
 def gib(mib: float) -> str:
     """GiB without its unit: ``4.2``, ``119``."""
     return number(mib / 1024, 1)
+
+
+def others_text(count: int) -> str:
+    """``1 other``, ``3 others``."""
+    return f"{count} other" if count == 1 else f"{count} others"
+
+
+def requests_text(count: int) -> str:
+    """``1 request``, ``3 requests``."""
+    return f"{count} request" if count == 1 else f"{count} requests"
+
+
+def per_stream(chunks_s: float | None, load: LoadView) -> float | None:
+    """Chunks a second over the streams that answer."""
+    answering = load.in_flight - load.waiting
+    return None if chunks_s is None or answering <= 0 else chunks_s / answering
 
 
 def clock(t: float) -> str:

@@ -11,6 +11,7 @@ from sparktui.ui.format import NOTHING, gib, number
 
 HOT_C = 85.0
 _BUSY_PCT = 50.0
+_MUCH_SWAP_MIB = 1024.0
 _SLOW = 0.7  # of the clock there can be: below it under load something holds the clocks down
 
 Rows = list[tuple[str, str]]
@@ -28,7 +29,7 @@ def power_flag(snapshot: Snapshot) -> str:
 def missing(snapshot: Snapshot) -> tuple[str, ...]:
     """Why there is no reading of a GPU now, at length and short; empty when there is one."""
     silent = gpu_silent_s(snapshot)
-    if snapshot.gpus and silent is not None:
+    if silent is not None:
         return f"GPU silent for {silent:.0f} s", f"{silent:.0f} s silent"
     if snapshot.gpu_problem:
         return printable(snapshot.gpu_problem), "no GPU"
@@ -63,10 +64,11 @@ def clocks(gpu: GpuView) -> str:
     return f"{'▼ ' if slow and busy else ''}{gpu.sm_mhz:,.0f}{of} MHz"
 
 
-def chart_note(snapshot: Snapshot) -> str:
-    """Below the power curve: the hottest GPU, the slowest clocks, and why they are low."""
-    if missing(snapshot):
-        return missing(snapshot)[0]
+def chart_note(snapshot: Snapshot) -> tuple[str, ...]:
+    """Below the power curve: why clocks are low, the hottest GPU, the slowest clocks; at length and
+    shorter."""
+    if nothing := missing(snapshot):
+        return nothing
     gpus = snapshot.gpus
     hottest = max(gpus, key=lambda gpu: gpu.temperature_c or 0.0)
     slowest = min(gpus, key=lambda gpu: gpu.sm_mhz or 1e9)
@@ -74,7 +76,8 @@ def chart_note(snapshot: Snapshot) -> str:
     if heat and (hottest.temperature_c or 0.0) >= HOT_C:
         heat = f"° {heat} hot"
     why = throttling(gpus)
-    return " · ".join(part for part in (f"▲ {why}" if why else "", heat, clocks(slowest)) if part)
+    parts = [part for part in (f"▲ {why}" if why else "", heat, clocks(slowest)) if part]
+    return tuple(" · ".join(parts[:count]) for count in range(len(parts), 0, -1))
 
 
 def memory_notes(snapshot: Snapshot) -> tuple[str, ...]:
@@ -106,7 +109,7 @@ def gpu_rows(gpu: GpuView) -> Rows:
     if gpu.energy_j is not None:
         rows.append(("energy counter", f"{gpu.energy_j / 1000:,.1f} kJ"))
     lost = {reason: ms for reason, ms in gpu.throttled_ms.items() if ms > 0}
-    rows += [(f"  {printable(reason)}", f"{ms:.0f} ms of the last reading") for reason, ms in lost.items()]
+    rows += [(f"  {printable(reason)}", f"+{ms:.0f} ms") for reason, ms in lost.items()]
     rows += [(f"  pid {process.pid}", f"{gib(process.used_mib)} GiB") for process in gpu.processes]
     return rows
 
@@ -117,16 +120,21 @@ def host_rows(host: HostMemory, server_gpu_mib: float | None) -> Rows:
     for label, value in (("free", host.free_mib), ("page cache", host.page_cache_mib)):
         if value is not None:
             rows.append((label, f"{gib(value)} GiB"))
-    total = "" if host.swap_total_mib is None else f" of {gib(host.swap_total_mib)}"
-    rows.append(
-        ("swap used", f"{'▲ ' if host.swap_used_mib >= 1024 else ''}{gib(host.swap_used_mib)}{total} GiB")
-    )
+    rows.append(("swap used", _swap(host)))
     if host.pressure is not None:
         mark = "▲ " if host.pressure >= 10 else ""
         rows.append(("pressure", f"{mark}{host.pressure:.1f} % of 10 s waiting (PSI)"))
     if server_gpu_mib is not None:
         rows.append(("server's GPU part", f"{gib(server_gpu_mib)} GiB"))
     return rows
+
+
+def _swap(host: HostMemory) -> str:
+    if host.swap_total_mib == 0:
+        return "there is none"
+    total = "" if host.swap_total_mib is None else f" of {gib(host.swap_total_mib)}"
+    mark = "▲ " if host.swap_used_mib >= _MUCH_SWAP_MIB else ""
+    return f"{mark}{gib(host.swap_used_mib)}{total} GiB"
 
 
 def _memory(gpu: GpuView) -> str:

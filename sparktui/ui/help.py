@@ -86,7 +86,12 @@ FIGURES = (
         "curve: throttled; °: 85 °C or more",
     ),
     ("energy", "joules by NVML's counter, else integrated power, over output tokens of the same time"),
-    ("log", "beside a figure: from the server's own log line, because /metrics is out of reach"),
+    (
+        "log",
+        "beside a figure: from the server's own log line, because /metrics was never in reach. One that fell "
+        "silent is not replaced so: the log is as old",
+    ),
+    ("ago", "beside —: how old the last figure is, where one ought to be there"),
     (
         "client-limited",
         "the load process used over 80 % of a core or ran late by over 5 ms: this machine was too busy to "

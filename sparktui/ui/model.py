@@ -9,15 +9,17 @@ from typing import Any
 
 from sparktui.client.freshness import fresh
 from sparktui.schema.codec import SchemaError, from_plain
-from sparktui.schema.live import Event, Expectation, Finding, Snapshot
+from sparktui.schema.live import Event, Expectation, Figures, Finding, Snapshot
 from sparktui.schema.messages import Finished
 from sparktui.schema.records import Cell, PrefixProbe, Report
-from sparktui.ui.format import watts
+from sparktui.ui.format import per_stream, watts
 from sparktui.ui.gpu_text import power_flag
 
 HISTORY = 600  # five minutes at two snapshots a second
 _LEVEL_SAMPLES = 10
-SERIES = ("output", "chunks", "decode", "ttft", "kv", "power", "acceptance", "running")
+SERIES = ("output", "chunks", "decode", "stream_chunks", "ttft", "kv", "power", "acceptance", "running")
+NO_LINK = "no connection"
+_SCRAPED = ("output", "kv", "acceptance", "running")  # from /metrics
 
 
 def _ring() -> deque[float | None]:
@@ -61,18 +63,19 @@ class RunModel:
             else figures.client_output_tok_s,
             "chunks": figures.client_chunks_s,
             "decode": figures.decode_tok_s,
+            "stream_chunks": per_stream(figures.client_chunks_s, snapshot.load),
             "ttft": figures.ttft_ms,
             "kv": None if figures.kv_usage is None else figures.kv_usage * 100,
             "power": watts(snapshot),
             "acceptance": figures.acceptance_rate,
             "running": figures.running,
         }
-        if snapshot.server.state != "ready":
+        if snapshot.server.state == "booting":
             self._known.clear()
         for name, value in values.items():
             self.history[name].append(value)
             if value is not None:
-                self._known[name] = snapshot.t
+                self._known[name] = snapshot.t - _silence(name, snapshot)
         self._samples += 1
         if flag := power_flag(snapshot):
             self._flags.append((self._samples, flag))
@@ -82,10 +85,22 @@ class RunModel:
         self._follow_variant(snapshot.server.variant)
         self._remember_level()
 
+    def lose(self, why: str) -> None:
+        """No snapshot comes any more: the last one's figures are not of now."""
+        if self.snapshot is None or self.lost:
+            self.lost = why
+            return
+        self.lost = why
+        figures = Figures(self.snapshot.figures.window_s)
+        self.snapshot = replace(self.snapshot, figures=figures, gpus=(), gpu_problem=NO_LINK, memory=None)
+        for series in self.history.values():
+            series.append(None)
+        self._samples += 1
+
     def age(self, name: str) -> float | None:
-        """Seconds since this series had a value; None while it has one, and when it never had."""
+        """Seconds since this series was told; None while it has a value, and when it never had."""
         known = self._known.get(name)
-        if known is None or self.snapshot is None or self.snapshot.t <= known:
+        if known is None or self.snapshot is None or self.history[name][-1] is not None:
             return None
         return self.snapshot.t - known
 
@@ -189,6 +204,15 @@ class RunModel:
     def unmet(self) -> list[Expectation]:
         """What the profile expects in the log and this boot did not say."""
         return [e for e in self.snapshot.expected if e.met is False] if self.snapshot else []
+
+
+def _silence(name: str, snapshot: Snapshot) -> float:
+    """Seconds since what a series shows was told: a figure is kept for a while before it is given up."""
+    figures = snapshot.figures
+    if name == "power":
+        return snapshot.gpu_age_s or 0.0
+    scraped = name in _SCRAPED or (name == "decode" and figures.decode_source == "server")
+    return max(snapshot.server.stalled_s or 0.0, (figures.scrape_age_s or 0.0) if scraped else 0.0)
 
 
 def _counted(findings: list[Finding], counts: dict[str, int]) -> tuple[Finding, ...]:

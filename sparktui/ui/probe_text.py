@@ -21,8 +21,8 @@ def probe_text(probe: PrefixProbe | None) -> str:
 
 
 def probe_line(probe: PrefixProbe) -> str:
-    """``▲ useless: …``: never the sign alone."""
-    return f"{_MARKS[probe.call]} {probe.call}: {printable(probe.text)}"
+    """``✔ the prefix cache works: …``."""
+    return f"{_MARKS[probe.call]} {printable(probe.text)}"
 
 
 def _row(index: int, answer: ProbeAnswer) -> tuple[str, ...]:

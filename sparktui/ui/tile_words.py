@@ -7,9 +7,9 @@ from typing import Literal
 
 from sparktui.client.freshness import fresh, silent_s, stalled_s
 from sparktui.schema.live import Figures, LoadView, Snapshot
-from sparktui.ui.format import NOTHING, duration, number, percent, watts
+from sparktui.ui.format import NOTHING, duration, number, others_text, per_stream, percent, watts
 from sparktui.ui.gpu_text import load_words, memory_notes, missing, throttling
-from sparktui.ui.model import RunModel
+from sparktui.ui.model import NO_LINK, RunModel
 
 _LONG_WAIT_S = 1.0
 _LONG_WAIT = 2.0  # times the usual TTFT
@@ -49,9 +49,12 @@ class Now:
 
     def ago(self, series: str) -> tuple[str, ...]:
         """How old the last value is, where one is missing that ought to be there."""
+        if self.model.lost:
+            return NO_LINK, "no link"
         age = self.model.age(series)
-        wanted = self.load.in_flight or stalled_s(self.snapshot) or silent_s(self.snapshot)
-        return (f"last {duration(age)} ago", f"{duration(age)} ago") if age and wanted else ()
+        waited_for = self.load.in_flight or stalled_s(self.snapshot) or silent_s(self.snapshot)
+        wanted = waited_for or self.snapshot.server.state != "ready"
+        return (f"last {duration(age)} ago", f"{duration(age)} ago") if age and age >= 1 and wanted else ()
 
 
 def tile_words(model: RunModel) -> dict[str, Said]:
@@ -66,10 +69,10 @@ def _output(now: Now) -> Said:
     """The server's count; our own, named so, while the server doesn't tell."""
     figures = now.figures
     if now.load.no_usage:
-        return _chunks(now, figures.client_chunks_s)
+        return _chunks(now, figures.client_chunks_s, "chunks")
     value = figures.output_tok_s
     if value is None and figures.client_output_tok_s is not None:
-        return Said(_with(number(figures.client_output_tok_s), "tok/s"), ("ours",), "output")
+        return Said(_with(number(figures.client_output_tok_s), "tok/s"), (), "output", notes=("ours",))
     if value is None:
         return Said(details=now.ago("output"), series="output", notes=now.log)
     others = figures.others_tok_s or 0.0
@@ -82,30 +85,27 @@ def _output(now: Now) -> Said:
 def _decode(now: Now) -> Said:
     figures = now.figures
     if now.load.no_usage:
-        return _chunks(now, per_stream(figures.client_chunks_s, now.load))
+        return _chunks(now, per_stream(figures.client_chunks_s, now.load), "stream_chunks")
     if figures.decode_tok_s is None:
         return Said(details=now.ago("decode"), series="decode")
     value = _with(number(figures.decode_tok_s), "tok/s")
+    return Said(value, gap_words(figures), "decode", notes=_decode_notes(figures))
+
+
+def _decode_notes(figures: Figures) -> tuple[str, ...]:
+    """Whose figure it is, if it isn't ours; the share of the roof."""
     server = ("server",) if figures.decode_source == "server" else ()
-    share = figures.roof_share
-    notes = (
-        ()
-        if share is None
-        else (f"{share:.0%} of roof, est.".replace("%", " %"), f"roof {share * 100:.0f} %")
-    )
-    return Said(value, server or gap_words(figures), "decode", notes=notes)
+    if figures.roof_share is None:
+        return server
+    share = f"{figures.roof_share * 100:.0f} %"
+    roof = (f"{share} of roof, est.", f"roof {share}")
+    return tuple(f"server · {text}" for text in roof) + server if server else roof
 
 
-def _chunks(now: Now, value: float | None) -> Said:
+def _chunks(now: Now, value: float | None, series: str) -> Said:
     """Without usage nobody counts tokens for us: what came is chunks, and is called so."""
-    details = ("chunks/s",) if value is not None else now.ago("chunks") or ("chunks/s",)
-    return Said(number(value), details, "chunks", insist=True)
-
-
-def per_stream(chunks_s: float | None, load: LoadView) -> float | None:
-    """Chunks a second over the streams that answer."""
-    answering = load.in_flight - load.waiting
-    return None if chunks_s is None or answering <= 0 else chunks_s / answering
+    details = ("chunks/s",) if value is not None else now.ago(series) or ("chunks/s",)
+    return Said(number(value), details, series, insist=True)
 
 
 def gap_words(figures: Figures) -> tuple[str, ...]:
@@ -122,11 +122,12 @@ def _ttft(now: Now) -> Said:
     figures = now.figures
     value = _with(number(figures.ttft_ms, 0), "ms")
     waits = long_wait(now.load, figures)
-    if waits:
-        return Said(value, waits, "ttft", "warning", insist=True)
+    notes = ("client-limited", "limited") if now.load.client_limited else ()
+    if waits and not now.model.lost:
+        return Said(value, waits, "ttft", "warning", notes, insist=True)
     if figures.ttft_ms is None and (ago := now.ago("ttft")):
         return Said(value, ago, "ttft")
-    return Said(value, server_ttft(figures), "ttft")
+    return Said(value, server_ttft(figures), "ttft", notes=notes)
 
 
 def server_ttft(figures: Figures) -> tuple[str, ...]:
@@ -158,30 +159,30 @@ def _kv(now: Now) -> Said:
     if figures.preemptions:
         lost = f"{figures.preemptions:.0f}"
         return Said(value, (f"{lost} preempted", f"{lost} preempt."), "kv", "warning", notes, insist=True)
-    several = len(figures.kv_usage_each)
-    return Said(value, (f"max of {several}",) if several > 1 else (), "kv", notes=notes)
+    each = figures.kv_usage_each
+    shares = "/".join(f"{share * 100:.0f}" for share in each)
+    told = (f"engines {shares} %", f"max of {len(each)}") if len(each) > 1 else ()
+    return Said(value, told, "kv", notes=notes)
 
 
 def _requests(now: Now) -> Said:
     """What runs on the server; whose it is, and what queues."""
     figures, load = now.figures, now.load
     if figures.running is None:
-        return Said(details=now.ago("running"), notes=now.log)
+        return Said(details=now.ago("running"), series="running", notes=now.log)
     value, others = f"{figures.running} run", figures.others_running or 0
-    whose = (f"{load.in_flight} ours · {others} others", f"{others} others") if others else ()
-    queue = long_wait(load, figures)
-    if not queue and figures.waiting:
-        queue = (f"{figures.waiting} waiting",)
-    if not queue:
-        return Said(value, whose, notes=now.log)
-    both = (f"{whose[1]} · {queue[-1]}",) if whose else ()
-    return Said(value, (*both, *queue), level="warning", notes=now.log)
+    whose = (f"{load.in_flight} ours · {others_text(others)}", others_text(others)) if others else ()
+    late = long_wait(load, figures)
+    queue = late or ((f"{figures.waiting} waiting",) if figures.waiting else ())
+    both = (f"{whose[1]} · {queue[-1]}",) if whose and queue else ()
+    told = (*both, *queue) if queue else whose
+    return Said(value, told, "running", "warning" if late else "normal", now.log, insist=True)
 
 
 def _power(now: Now) -> Said:
     """All GPUs together."""
     snapshot = now.snapshot
-    if why := missing(snapshot):
+    if why := (NO_LINK, "no link") if now.model.lost else missing(snapshot):
         return Said(details=why, series="power", insist=True)
     value = _with(number(watts(snapshot), 0), "W")
     reasons = throttling(snapshot.gpus)

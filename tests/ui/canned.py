@@ -65,8 +65,10 @@ LOADED = Figures(
     window_s=5.0, output_tok_s=318.4, client_output_tok_s=317.9, decode_tok_s=41.0, ttft_ms=129.0,
     server_ttft_ms=131.0, step_ms=63.7, tokens_per_step=2.61, acceptance_rate=0.537,
     acceptance_by_position=(0.75, 0.52, 0.341), mean_acceptance_length=2.61, drafted=True, kv_usage=0.121,
-    running=8, waiting=0, scrape_age_s=0.4,
+    running=8, waiting=0, scrape_age_s=0.4, chunk_gap_ms=63.9, chunk_gap_p99_ms=141.0, server_tpot_ms=24.4,
+    others_running=0, others_tok_s=0.0, prefix_hit_rate=0.0, preemptions=0.0,
 )  # fmt: skip
+LOADED_BY_US = LoadView(8, 8, 120, workload="chat", sampling="temperature 1.0, top_p 0.95 (profile)")
 QUIET = Silence(38.0, "kernels are compiled, and nothing is printed until they are", 95.0)
 STEPS = GraphSteps(full=40, piecewise=930, none=30, beyond=12)
 EXPECTED = (
@@ -79,7 +81,7 @@ IDLE = Figures(5.0, 0.0, None, None, kv_usage=0.0, running=0, waiting=0, scrape_
 def snapshot(seq: int = 1, **changes: Any) -> Snapshot:
     """A loaded server that speculates, with what a test wants otherwise."""
     made = Snapshot(
-        SCHEMA_VERSION, seq, T0 + 42 + seq * 0.5, "nemotron-1", RUNNING, LoadView(8, 8, 120), LOADED, PHASES,
+        SCHEMA_VERSION, seq, T0 + 42 + seq * 0.5, "nemotron-1", RUNNING, LOADED_BY_US, LOADED, PHASES,
         (GPU,), None, None, Driver(1, "pts/0", T0), 100, 4, 10,
     )  # fmt: skip
     return dataclasses.replace(made, **changes)

@@ -20,6 +20,12 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> None:
     time.tzset()
 
 
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow machine is no silent host."""
+    monkeypatch.setattr("sparktui.ui.screens.live.SILENT_HOST_S", 3600.0)
+
+
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDir:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))

@@ -29,6 +29,7 @@ from tests.ui.canned import (
 )
 from tests.ui.conftest import arrive, live
 from tests.ui.screen_text import check_golden, screen_text
+from tests.ui.states import FIGURE_STATES, TROUBLE
 
 SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 40), (160, 50)], ids=lambda s: f"{s[0]}x{s[1]}")
 BOOTING = ServerView("booting", "on", True, "http://127.0.0.1:8000", 4127, T0)
@@ -48,7 +49,7 @@ def silent(app: SparkApp) -> None:
 
 def expecting(app: SparkApp) -> None:
     """One expected line is there, one is not; the figures come from the log."""
-    figures = dataclasses.replace(LOADED, server_source="log")
+    figures = dataclasses.replace(LOADED, server_source="log", scrape_age_s=None)
     arrive(app, samples=10, expected=EXPECTED, graph_steps=STEPS, repeats={"jit": 12}, figures=figures)
 
 
@@ -86,23 +87,6 @@ def verdict(app: SparkApp) -> None:
         Event(50, T0, "verdict", "info", "verdict", {"report": to_plain(report())}),)))  # fmt: skip
 
 
-def stalled(app: SparkApp) -> None:
-    old = dataclasses.replace(
-        LOADED,
-        output_tok_s=None,
-        decode_tok_s=None,
-        kv_usage=None,
-        running=None,
-        waiting=None,
-        scrape_age_s=12.0,
-        acceptance_by_position=(),
-        drafted=None,
-    )
-    arrive(app, samples=10)
-    for seq in range(11, 15):
-        live(app).on_snapshot_arrived(SnapshotArrived(snapshot(seq, figures=old)))
-
-
 def no_gpu(app: SparkApp) -> None:
     arrive(app, samples=10, gpus=())
 
@@ -116,8 +100,8 @@ STATES: dict[str, Callable[[SparkApp], None]] = {
     "loaded": loaded,
     "b_booting": b_booting,
     "verdict": verdict,
-    "stalled": stalled,
     "no_gpu": no_gpu,
+    **TROUBLE,
 }
 
 
@@ -138,6 +122,17 @@ async def test_live(app: SparkApp, size: tuple[int, int], state: str) -> None:
         await settled(pilot)
         app._notifications.clear()
         check_golden(f"{state}_{size[0]}x{size[1]}", screen_text(app))
+
+
+@SIZES
+@pytest.mark.parametrize("state", list(FIGURE_STATES))
+async def test_all_figures(app: SparkApp, size: tuple[int, int], state: str) -> None:
+    async with app.run_test(size=size, notifications=False) as pilot:
+        await settled(pilot)
+        FIGURE_STATES[state](app)
+        await pilot.press("1")
+        await settled(pilot)
+        check_golden(f"figures_{state}_{size[0]}x{size[1]}", screen_text(app))
 
 
 @SIZES

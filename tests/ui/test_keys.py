@@ -7,7 +7,6 @@ import time
 
 import pytest
 
-from sparktui.rundir import RunDir
 from sparktui.schema.codec import to_plain
 from sparktui.schema.live import Driver, Event, ServerView
 from sparktui.schema.messages import (
@@ -20,16 +19,15 @@ from sparktui.schema.messages import (
     SwitchArm,
 )
 from sparktui.ui.app import SparkApp
-from sparktui.ui.backend import Card
 from sparktui.ui.messages import EventsArrived, Refused, RunFinished, SnapshotArrived
 from sparktui.ui.screens.ask import AskScreen
 from sparktui.ui.screens.live import LiveScreen
 from sparktui.ui.screens.live_keys import LIVE_KEYS
 from sparktui.ui.screens.sheet import SheetScreen
 from sparktui.ui.screens.text import TextScreen
-from tests.ui.canned import IDLE, LOADED, T0, FakeBackend, experiment, report, snapshot
+from tests.ui.canned import IDLE, LOADED, T0, experiment, report, snapshot
 from tests.ui.conftest import arrive, follower, live
-from tests.ui.hands import Hands, until
+from tests.ui.hands import Hands
 from tests.ui.screen_text import screen_text
 
 
@@ -67,9 +65,8 @@ async def test_any_other_key_cancels_the_sheet_and_does_nothing_else(hands: Hand
 
 
 async def test_the_sheet_waits_when_others_use_the_server(hands: Hands) -> None:
-    busy = dataclasses.replace(LOADED, running=11)
-    for seq in range(7, 13):
-        live(hands.app).on_snapshot_arrived(SnapshotArrived(snapshot(seq, figures=busy)))
+    busy = dataclasses.replace(LOADED, running=11, others_running=3)
+    live(hands.app).on_snapshot_arrived(SnapshotArrived(snapshot(7, figures=busy)))
     await hands.press("a")
     assert "▲ 3 requests of others are on it now." in hands.text
     assert "Others use the server.   y starts" in hands.text
@@ -333,59 +330,6 @@ async def test_a_refusal_of_the_host_is_shown(hands: Hands) -> None:
     live(hands.app).post_message(Refused("[/x] the load is locked while an A/B measures"))
     await hands.pilot.pause()
     assert any("[/x] the load is locked" in note.message for note in hands.app._notifications)
-
-
-async def test_picker_keys(picker_app: SparkApp, backend: FakeBackend) -> None:
-    async with picker_app.run_test(size=(120, 40)) as pilot:
-        await picker_app.workers.wait_for_complete()
-        await pilot.pause()
-        text = screen_text(picker_app)
-        assert "[/x] someone's model" in text
-        await pilot.press("slash", *"nemotron", "enter")
-        await pilot.pause()
-        assert "someone's" not in screen_text(picker_app)
-        await pilot.press("down", "v", "3")
-        await until(pilot, lambda: len(picker_app.screen_stack) == 3)
-        assert backend.opened == [("p/nemotron.yaml", "k2")]
-        assert live(picker_app)
-
-
-async def test_a_broken_profile_is_said_and_the_rest_stays_usable(
-    picker_app: SparkApp, backend: FakeBackend
-) -> None:
-    async with picker_app.run_test(size=(120, 40)) as pilot:
-        await picker_app.workers.wait_for_complete()
-        await pilot.press(*["down"] * 6, "enter")
-        await until(pilot, lambda: bool(picker_app._notifications))
-        assert any("[/x] broken" in note.message for note in picker_app._notifications)
-        await pilot.press(*["up"] * 6, "enter")
-        await until(pilot, lambda: len(picker_app.screen_stack) == 3)
-        assert live(picker_app)
-
-
-async def test_opening_says_so_at_once(picker_app: SparkApp, backend: FakeBackend) -> None:
-    said = []
-    open_run = backend.open
-
-    def opening(card: Card, variant: str | None) -> RunDir:
-        said.append(screen_text(picker_app).splitlines()[0].strip())
-        return open_run(card, variant)
-
-    async with picker_app.run_test(size=(80, 24)) as pilot:
-        await picker_app.workers.wait_for_complete()
-        backend.open = opening  # type: ignore[method-assign]
-        await pilot.press("enter")
-        await until(pilot, lambda: len(picker_app.screen_stack) == 3)
-    assert said == ["sparktui   attaching to nemotron-1130-2033-ab12 …"]
-
-
-async def test_titles_of_questions_are_no_markup(app: SparkApp) -> None:
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
-        for screen in (TextScreen("[/x] title", "text"), AskScreen("[/x] title", "why", [])):
-            app.push_screen(screen)
-            await pilot.pause()
-            assert "[/x] title" in screen_text(app)
 
 
 @pytest.mark.parametrize("size", [(20, 5), (1, 1), (40, 10)])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
+
 from sparktui.schema.codec import to_plain
-from sparktui.schema.live import Event, Expectation, LoadView, ServerView
-from sparktui.ui.model import HISTORY, RunModel
-from tests.ui.canned import IDLE, LOADED, OFF_CELL, RUNNING, T0, events, report, snapshot
+from sparktui.schema.live import Event, Expectation, Figures, LoadView, ServerView
+from sparktui.ui.model import HISTORY, SERIES, RunModel
+from tests.ui.canned import GPU, IDLE, LOADED, OFF_CELL, RUNNING, T0, events, report, snapshot
 
 
 def filled(count: int = 12, **changes: object) -> RunModel:
@@ -87,16 +89,73 @@ def test_data_of_another_version_hurts_nobody() -> None:
     assert model.events[-1].text == "text"
 
 
-def test_others_are_those_above_ours_in_three_scrapes_in_a_row() -> None:
-    model = filled(6)  # 8 running, 8 ours
-    busy = dataclasses.replace(LOADED, running=9, waiting=2)
-    for seq in range(5):
-        model.take_snapshot(snapshot(seq, figures=busy))
-    assert model.others() == 0  # a drained stream may still be counted there for a moment
-    model.take_snapshot(snapshot(6, figures=busy))
-    assert model.others() == 3
-    model.take_snapshot(snapshot(7))
+def test_others_are_whom_the_host_counts() -> None:
+    model = RunModel()
     assert model.others() == 0
+    above = dataclasses.replace(LOADED, running=11, others_running=None)
+    model.take_snapshot(snapshot(1, figures=above))
+    assert model.others() == 0  # the host decides that, over several scrapes
+    model.take_snapshot(snapshot(2, figures=dataclasses.replace(above, others_running=3)))
+    assert model.others() == 3
+    model.take_snapshot(snapshot(3))
+    assert model.others() == 0
+
+
+def test_a_figure_of_a_silent_source_is_a_gap_with_the_age_of_the_page() -> None:
+    model = filled(3)
+    assert model.age("kv") is None  # it has a value
+    for seq in range(4, 22):
+        model.take_snapshot(
+            snapshot(seq, figures=dataclasses.replace(LOADED, scrape_age_s=0.4 + (seq - 3) * 0.5))
+        )
+    # shown up to an age of 6.9 s, at seq 16; 2.5 s ago now
+    assert model.history["kv"][-6] == pytest.approx(12.1)
+    assert list(model.history["kv"])[-5:] == [None] * 5
+    assert model.age("kv") == pytest.approx(9.4)
+    assert model.age("decode") is None  # ours: it comes from the client
+    assert model.age("chunks") is None  # never had one
+
+
+def test_a_stall_ages_our_own_figures_too() -> None:
+    model = filled(3)
+    for seq in range(4, 18):
+        still = dataclasses.replace(RUNNING, stalled_s=(seq - 3) * 0.5)
+        model.take_snapshot(snapshot(seq, server=still))
+    assert model.age("decode") == model.age("output") == pytest.approx(7.0)
+    assert model.age("kv") is None  # a gauge of now
+
+
+def test_a_new_boot_forgets_ages() -> None:
+    model = filled(3)
+    gone = dataclasses.replace(RUNNING, state="lost")
+    model.take_snapshot(snapshot(4, server=gone))
+    assert model.age("output") == pytest.approx(1.4)  # 1 s, and the page was 0.4 s old
+    model.take_snapshot(snapshot(5, server=dataclasses.replace(RUNNING, state="booting")))
+    assert model.age("output") is None
+
+
+def test_without_a_connection_every_series_ends() -> None:
+    model = filled(3)
+    model.lose("the host is silent")
+    model.lose("the host is gone")
+    assert model.lost == "the host is gone"
+    assert {name: list(model.history[name])[-1] for name in SERIES} == dict.fromkeys(SERIES)
+    assert {len(model.history[name]) for name in SERIES} == {4}  # one gap, however often it is said
+    assert model.snapshot is not None
+    assert model.snapshot.figures == Figures(5.0)
+    assert model.snapshot.gpus == ()
+    model.take_snapshot(snapshot(9))
+    assert model.lost == ""
+
+
+def test_trouble_of_the_gpus_is_flagged_on_their_chart() -> None:
+    model = filled(2)
+    assert model.flags == []
+    hot = dataclasses.replace(GPU, temperature_c=85.0)
+    model.take_snapshot(snapshot(3, gpus=(GPU, hot)))
+    model.take_snapshot(snapshot(4, gpus=(hot, dataclasses.replace(GPU, throttle=("SW thermal slowdown",)))))
+    model.take_snapshot(snapshot(5, gpus=(hot,), gpu_age_s=3.5))  # of no reading of now
+    assert model.flags == [(2, "°"), (1, "▲")]
 
 
 def test_findings_are_counted_by_what_the_snapshot_says() -> None:

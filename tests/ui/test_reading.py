@@ -7,6 +7,7 @@ from sparktui.schema.live import Event, Finding
 from sparktui.schema.messages import Finished
 from sparktui.ui.app import SparkApp
 from sparktui.ui.messages import EventsArrived, RunFinished, SnapshotArrived
+from sparktui.ui.screens.ask import AskScreen
 from sparktui.ui.screens.text import TextScreen
 from tests.ui.canned import T0, snapshot
 from tests.ui.conftest import arrive, live
@@ -147,3 +148,12 @@ async def test_boot_facts_and_the_dismissed_come_by_the_palette(hands: Hands) ->
     commands["Boot facts"]()
     await hands.pilot.pause()
     assert "FLASHINFER [/x]" in hands.text
+
+
+async def test_titles_of_questions_are_no_markup(app: SparkApp) -> None:
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        for screen in (TextScreen("[/x] title", "text"), AskScreen("[/x] title", "why", [])):
+            app.push_screen(screen)
+            await pilot.pause()
+            assert "[/x] title" in screen_text(app)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from time import monotonic
 
 from textual import work
 from textual.app import ComposeResult
@@ -44,6 +45,8 @@ from sparktui.ui.widgets.header import RunHeader
 from sparktui.ui.widgets.phases import Phases
 from sparktui.ui.widgets.tile import Tile
 
+SILENT_HOST_S = 5.0  # the host tells twice a second
+
 
 class Tiles(Vertical):
     """Pane 1: the tiles; with the whole screen, all figures below them."""
@@ -68,6 +71,7 @@ class LiveScreen(ReadingScreen):
     def __init__(self, run: RunDir, connect: Connect = Follower) -> None:
         super().__init__(run, connect)
         self.held = False
+        self._told = monotonic()  # when the host's last word came
         self._opened = time.time()  # what happened before is shown, not announced
         self._panel_hidden = False
         self._tiles = {name: Tile(label, id=f"tile-{name}") for name, label in TILES}
@@ -103,6 +107,7 @@ class LiveScreen(ReadingScreen):
         self._header.show(self.model, None)
         self.show_reading()
         self._look_back()
+        self.set_interval(1.0, self.look_for_silence)
         self.run_worker(self.follower.run(), name="follower", exclusive=True, exit_on_error=False)
 
     @work(thread=True, exit_on_error=False, group="look back")
@@ -113,6 +118,7 @@ class LiveScreen(ReadingScreen):
     # what arrives
 
     def on_snapshot_arrived(self, message: SnapshotArrived) -> None:
+        self._told = monotonic()
         self.model.take_snapshot(message.snapshot)
         self.show_all()
 
@@ -135,7 +141,10 @@ class LiveScreen(ReadingScreen):
             self.notify(summary(self.model.report), title="Verdict", markup=False, timeout=15)
 
     def _announce_probe(self, probe: PrefixProbe) -> None:
-        """What was found; all of it, where nothing else lies on the screen."""
+        """What was found: all of it, or where something else lies on the screen, the answer."""
+        if self.app.screen is self:
+            self.action_show_probe()
+            return
         self.notify(
             probe_line(probe),
             title="Prefix cache",
@@ -143,8 +152,6 @@ class LiveScreen(ReadingScreen):
             markup=False,
             timeout=15,
         )
-        if self.app.screen is self:
-            self.action_show_probe()
 
     def action_show_probe(self) -> None:
         """The last probe of the prefix cache, with its three answers."""
@@ -167,9 +174,17 @@ class LiveScreen(ReadingScreen):
         self.show_all()
 
     def on_link_lost(self, message: LinkLost) -> None:
-        self.model.lost = message.why
+        self.model.lose(message.why)
         self.notify(message.why, title="No connection", severity="error", markup=False)
         self.show_all()
+
+    def look_for_silence(self) -> None:
+        """A host that says nothing any more leaves no figure behind that looks alive."""
+        if self.model.snapshot is None or self.model.finished is not None or self.model.lost:
+            return
+        if monotonic() - self._told > SILENT_HOST_S:
+            self.model.lose("the host is silent")
+            self.show_all()
 
     def on_refused(self, message: Refused) -> None:
         self.notify(message.why, severity="warning", markup=False)

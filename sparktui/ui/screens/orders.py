@@ -8,7 +8,7 @@ from sparktui.schema.launch import LaunchSpec, LoadSpec
 from sparktui.schema.live import Snapshot
 from sparktui.schema.text import printable
 from sparktui.schema.workloads import FILE, WORKLOADS, lengths
-from sparktui.ui.format import clock
+from sparktui.ui.format import clock, requests_text
 from sparktui.ui.model import RunModel
 from sparktui.ui.screens.sheet import Sheet
 
@@ -120,7 +120,8 @@ def _expected(minutes: float | None) -> str:
 
 def _who(model: RunModel) -> str:
     others = model.others()
-    return f"▲ {others} requests of others are on it now." if others else "Nobody else uses it now."
+    verb = "is" if others == 1 else "are"
+    return f"▲ {requests_text(others)} of others {verb} on it now." if others else "Nobody else uses it now."
 
 
 def _guarded(title: str, lines: tuple[str, ...], model: RunModel, typed: bool) -> Sheet:

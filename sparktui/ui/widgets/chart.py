@@ -6,8 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import ClassVar
 
+from rich.cells import cell_len
+
 from sparktui.ui.widgets.braille import GHOST, draw, is_known, nice_top, row_of
-from sparktui.ui.widgets.rows import NOT_KNOWN, Row, RowWidget, plain
+from sparktui.ui.widgets.rows import BORDER_ENDS, NOT_KNOWN, Row, RowWidget, Texts, plain, texts
 
 _AXIS = "┤"
 _LEAST_PLOT = 4  # cells; a chart too narrow for an axis and these goes without the axis
@@ -43,6 +45,8 @@ class Chart(RowWidget):
         self._ghost: float | None = None
         self._marks: tuple[tuple[int, str], ...] = ()
         self._flags: tuple[tuple[int, str], ...] = ()
+        self._titles = (label, "")
+        self._notes: tuple[str, ...] = ()
         self.title(label)
 
     def show(
@@ -54,19 +58,29 @@ class Chart(RowWidget):
         ghost_label: str = "",
         marks: Sequence[tuple[int, str]] = (),
         flags: Sequence[tuple[int, str]] = (),
-        note: str = "",
+        note: Texts = "",
     ) -> None:
         """Draw ``values``, oldest first, None where nothing was measured.
 
         ``ghost`` is a level to compare with; ``marks`` are (samples back from the newest, text) and ``flags``
-        (samples back, one sign); ``note`` stands on the lower border.
+        (samples back, one sign); ``note`` stands on the lower border, the first of its lengths that fits.
         """
         new = (tuple(values), ghost, tuple((back, plain(text)) for back, text in marks), tuple(flags))
-        title, subtitle = chart_titles(self._label, new[0], unit, ghost, ghost_label)
-        self.title(title, " · ".join(text for text in (subtitle, note) if text))
+        self._titles = chart_titles(self._label, new[0], unit, ghost, ghost_label)
+        self._notes = texts(note)
+        self._show_titles()
         if new != (self._values, self._ghost, self._marks, self._flags):
             self._values, self._ghost, self._marks, self._flags = new
             self.redraw()
+
+    def on_resize(self) -> None:
+        self._show_titles()
+
+    def _show_titles(self) -> None:
+        title, subtitle = self._titles
+        room = self.size.width - BORDER_ENDS - (cell_len(subtitle) + 3 if subtitle else 0)
+        note = next((note for note in self._notes if cell_len(note) <= room), "")
+        self.title(title, " · ".join(text for text in (subtitle, note) if text))
 
     def rows(self, width: int, height: int) -> list[Row]:
         return chart_rows(

@@ -7,6 +7,7 @@ from textual.widgets import Static
 
 from sparktui.client.freshness import silent_s, stalled_s
 from sparktui.schema.live import Snapshot
+from sparktui.schema.text import printable
 from sparktui.ui.format import clock, duration
 from sparktui.ui.model import RunModel
 from sparktui.ui.widgets.finding_text import sorted_findings
@@ -59,7 +60,8 @@ def header_text(model: RunModel, number: int | None) -> Text:
         text.append(f"  {mark} {model.finished.state.upper()}", style)
         return text
     if model.lost:
-        text.append("  ? NO CONNECTION ", "bold red")
+        text.append("  ? NO CONNECTION", "bold red")
+        text.append(f"  {printable(model.lost)}")
         return text
     if snapshot is None:
         text.append("  ▸ STARTING the host …", "bold yellow")

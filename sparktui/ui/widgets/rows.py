@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Self
 
 from rich.segment import Segment
@@ -15,11 +16,22 @@ Row = list[tuple[str, str]]
 """Runs of text, each with the last part of its component class ("" for the widget's own style)."""
 
 NOT_KNOWN = "—"
+BORDER_ENDS = 4
+"""Cells between the corners of a border that its text can't have: a line and a space at either end."""
+
+Texts = str | Sequence[str]
+"""One text, or the same at several lengths, the longest first."""
 
 
 def plain(text: str) -> str:
     """``text`` on one line and without control codes, for places that draw it as it is."""
     return "".join(char if char.isprintable() else " " if char in "\t\n" else "" for char in text)
+
+
+def texts(given: Texts) -> tuple[str, ...]:
+    """Each of them plain, without the empty ones."""
+    each = (given,) if isinstance(given, str) else given
+    return tuple(plain(text) for text in each if text)
 
 
 class RowWidget(Widget):

@@ -8,11 +8,10 @@ from typing import ClassVar, Literal
 from rich.cells import cell_len
 
 from sparktui.ui.widgets.braille import is_known
-from sparktui.ui.widgets.rows import NOT_KNOWN, Row, RowWidget, plain
+from sparktui.ui.widgets.rows import BORDER_ENDS, NOT_KNOWN, Row, RowWidget, Texts, plain, texts
 from sparktui.ui.widgets.sparkline import sparkline
 
 Level = Literal["normal", "warning", "stale"]
-Texts = str | Sequence[str]
 
 
 class Tile(RowWidget):
@@ -67,9 +66,9 @@ class Tile(RowWidget):
         both put the detail, which says why, in the history's place. ``insist`` does so where it doesn't fit
         beside the value.
         """
-        self._notes = _texts(note)
+        self._notes = texts(note)
         self._show_note()
-        new = (plain(value), _texts(detail), tuple(history), level, insist)
+        new = (plain(value), texts(detail), tuple(history), level, insist)
         if new != self._shown:
             self._shown = new
             self.redraw()
@@ -78,7 +77,7 @@ class Tile(RowWidget):
         self._show_note()
 
     def _show_note(self) -> None:
-        room = self.size.width - 2  # a corner, a line and a space at either end
+        room = self.size.width - BORDER_ENDS
         self.title(self._label, next((note for note in self._notes if cell_len(note) <= room), ""))
 
     def rows(self, width: int, height: int) -> list[Row]:
@@ -100,7 +99,7 @@ def tile_rows(
     insist: bool = False,
 ) -> list[Row]:
     """The value, then the history with the detail beside the value if there is room, else the detail."""
-    details, first = _texts(detail), _value(value, level)
+    details, first = texts(detail), _value(value, level)
     beside = _beside(details, width - _length(first))
     explained = details and (level != "normal" or (insist and not beside))
     if explained or not any(is_known(sample) for sample in history):
@@ -108,14 +107,9 @@ def tile_rows(
     return [first + beside, [(sparkline(history, width), "history")]]
 
 
-def _texts(texts: Texts) -> tuple[str, ...]:
-    given = (texts,) if isinstance(texts, str) else texts
-    return tuple(plain(text) for text in given if text)
-
-
-def _fitting(texts: Sequence[str], width: int) -> str:
+def _fitting(given: Sequence[str], width: int) -> str:
     """The first that fits, or what there is room for of the last."""
-    return next((text for text in texts if cell_len(text) <= width), texts[-1] if texts else "")
+    return next((text for text in given if cell_len(text) <= width), given[-1] if given else "")
 
 
 def _value(value: str, level: Level) -> Row:

@@ -216,3 +216,41 @@ async def test_a_theme_recolours_the_curve() -> None:
             ]
             colours |= {run.style.color for run in runs if run.style}
         assert len(colours) == 2
+
+
+def test_flags_stand_below_the_curve_one_a_cell() -> None:
+    rows = draw([1.0] * 8, 4, 3, 1.0, flags=[(5, "▲"), (4, "°"), (1, "°"), (9, "▲")])
+    assert [row[1] for row in rows][1:] == [" ", "▲"]  # samples 4 and 5 back share a cell: the first counts
+    assert [row[3] for row in rows][1:] == [" ", "°"]
+    assert rows[0] == draw([1.0] * 8, 4, 3, 1.0)[0]
+    assert "".join(rows).count("▲") == 1  # 9 back is off the left edge
+
+
+def test_a_flag_yields_to_the_curve_and_takes_the_place_of_a_mark() -> None:
+    low = draw([0.0] * 4, 2, 2, 1.0, flags=[(0, "▲")])
+    assert low[0][1] == "▲"  # the curve lies on the bottom row
+    assert low[1] == draw([0.0] * 4, 2, 2, 1.0)[1]
+    marked = draw([1.0] * 4, 2, 3, 1.0, marks=[(0, "8")], flags=[(0, "▲")])
+    assert marked[2][1] == "▲"
+    assert marked[1][1] == "╎"
+    assert draw([0.0] * 4, 2, 1, 1.0, flags=[(0, "▲")]) == draw([0.0] * 4, 2, 1, 1.0)  # no room
+
+
+async def test_a_note_of_a_chart_is_the_longest_that_fits_beside_the_ghost() -> None:
+    app = ChartApp()
+    async with app.run_test(size=(44, 10)) as pilot:
+        chart = app.query_one(Chart)
+        note = ("▲ SW thermal slowdown · ° 87 °C hot · ▼ 1,245 of 1,980 MHz", "▲ SW thermal slowdown")
+        chart.show([1.0], unit="W", note=note)
+        await pilot.pause()
+        assert chart.border_subtitle is not None
+        assert str(chart.border_subtitle) == "▲ SW thermal slowdown"
+        chart.show([1.0], unit="W", ghost=0.5, ghost_label="on", note=note)
+        await pilot.pause()
+        assert str(chart.border_subtitle) == "┄ on 0.50 · ▲ SW thermal slowdown"
+        chart.show([1.0], unit="W", ghost=0.5, ghost_label="speculation on", note=note)
+        await pilot.pause()
+        assert str(chart.border_subtitle) == "┄ speculation on 0.50"
+        await pilot.resize_terminal(110, 10)
+        await pilot.pause()
+        assert "1,245 of 1,980 MHz" in str(chart.border_subtitle)

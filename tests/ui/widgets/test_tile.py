@@ -130,3 +130,34 @@ async def test_a_note_stands_on_the_border() -> None:
         tile.show("318 tok/s", history=[1.0])
         await pilot.pause()
         assert app.lines()[3].startswith("╰───────────╯")
+
+
+async def test_a_note_is_never_cut() -> None:
+    app = TilesApp()
+    async with app.run_test(size=(80, 10)) as pilot:
+        tile = app.query(Tile).first()
+        tile.show("47 W", note=("40.0 GiB", "40 GiB!"))  # between the corners are 11 cells, 7 for a text
+        await pilot.pause()
+        assert app.lines()[3].startswith("╰─ 40 GiB! ─╯")
+        tile.show("47 W", note=("40.0 of 140 GiB", "40.0 GiB"))
+        await pilot.pause()
+        assert app.lines()[3].startswith("╰───────────╯")
+        await pilot.resize_terminal(120, 10)
+        await pilot.pause()
+        assert app.lines()[3].startswith("╰─────── 40.0 GiB ─╯")
+
+
+def test_the_longest_detail_that_fits_is_shown() -> None:
+    told = ("5 waiting, longest 12 s", "5 wait 12 s", "wait 12 s")
+    assert text(tile_rows("129 ms", told, [1.0], "normal", 40))[0] == "129 ms 5 waiting, longest 12 s"
+    assert text(tile_rows("129 ms", told, [1.0], "normal", 18))[0] == "129 ms 5 wait 12 s"
+    assert text(tile_rows("129 ms", told, [1.0], "normal", 11))[1] == "█".rjust(11)
+
+
+def test_a_detail_that_insists_takes_the_historys_place_only_where_it_must() -> None:
+    told = ("others 96.5 tok/s", "others 96")
+    assert text(tile_rows("318 tok/s", told, [1.0], "normal", 40, insist=True)) == [
+        "318 tok/s others 96.5 tok/s",
+        "█".rjust(40),
+    ]
+    assert text(tile_rows("318 tok/s", told, [1.0], "normal", 11, insist=True)) == ["318 tok/s", "others 96"]

@@ -125,6 +125,7 @@ class Figures:
     chunk_gap_p99_ms: float | None = None
     server_ttft_bound: bool = False  # one bucket moved: server_ttft_ms is an upper bound
     server_tpot_ms: float | None = None  # request_time_per_output_token, median
+    server_tpot_bound: bool = False
     kv_usage_each: tuple[float, ...] = ()  # by engine, where there are several
     others_running: int | None = None  # requests on the server that are not ours
     others_tok_s: float | None = None

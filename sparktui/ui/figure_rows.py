@@ -8,6 +8,7 @@ from sparktui.schema.text import printable
 from sparktui.ui.format import (
     NOTHING,
     acceptance_state,
+    bounded,
     duration,
     number,
     per_stream,
@@ -52,7 +53,8 @@ def bar_notes(snapshot: Snapshot) -> tuple[str, ...]:
     if figures.read_gb_s is not None:
         lines.append(f"reads {number(figures.read_gb_s, 0)} GB/s")
     if figures.server_tpot_ms is not None:
-        lines.append(f"TPOT {number(figures.server_tpot_ms)} ms (server)")
+        tpot = bounded(figures.server_tpot_ms, figures.server_tpot_bound, 1)
+        lines.append(f"TPOT {tpot} ms (server)")
     return tuple(lines)
 
 
@@ -86,14 +88,15 @@ def _others(figures: Figures) -> str:
 
 
 def _latency(figures: Figures) -> Rows:
-    bound = "≤ " if figures.server_ttft_bound and figures.server_ttft_ms is not None else ""
+    ttft = bounded(figures.server_ttft_ms, figures.server_ttft_bound, 0)
+    tpot = bounded(figures.server_tpot_ms, figures.server_tpot_bound, 1)
     gap, p99 = number(figures.chunk_gap_ms), number(figures.chunk_gap_p99_ms)
     return [
         ("TTFT p50, ours", _unit(number(figures.ttft_ms, 0), "ms")),
-        ("TTFT p50, server", bound + _unit(number(figures.server_ttft_ms, 0), "ms")),
+        ("TTFT p50, server", _unit(ttft, "ms")),
         ("chunk gap p50", _unit(gap, "ms")),
         ("chunk gap p99", _unit(p99, "ms")),
-        ("TPOT p50, server", _unit(number(figures.server_tpot_ms), "ms")),
+        ("TPOT p50, server", _unit(tpot, "ms")),
         ("step time", _unit(number(figures.step_ms), "ms")),
         ("tokens per step", number(figures.tokens_per_step, 2)),
     ]

@@ -19,6 +19,11 @@ def number(value: float | None, digits: int = 1) -> str:
     return f"{value:.0f}" if abs(value) >= 100 and digits < 2 else f"{value:.{digits}f}"
 
 
+def bounded(value: float | None, bound: bool, digits: int) -> str:
+    """``≤ 10.0`` where no more is known than an upper bound."""
+    return number(value, digits) if value is None or not bound else f"≤ {number(value, digits)}"
+
+
 def percent(value: float | None) -> str:
     return NOTHING if value is None else f"{value * 100:.1f} %"
 

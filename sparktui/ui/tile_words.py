@@ -7,7 +7,7 @@ from typing import Literal
 
 from sparktui.client.freshness import fresh, silent_s, stalled_s
 from sparktui.schema.live import Figures, LoadView, Snapshot
-from sparktui.ui.format import NOTHING, duration, number, others_text, per_stream, percent, watts
+from sparktui.ui.format import NOTHING, bounded, duration, number, others_text, per_stream, percent, watts
 from sparktui.ui.gpu_text import load_words, memory_notes, missing, throttling
 from sparktui.ui.model import NO_LINK, RunModel
 
@@ -134,8 +134,7 @@ def server_ttft(figures: Figures) -> tuple[str, ...]:
     """``srv ≤ 131``: from the server's histogram; a bound where all of it fell into one bucket."""
     if figures.server_ttft_ms is None:
         return ()
-    bound = "≤ " if figures.server_ttft_bound else ""
-    return (f"srv {bound}{number(figures.server_ttft_ms, 0)}",)
+    return (f"srv {bounded(figures.server_ttft_ms, figures.server_ttft_bound, 0)}",)
 
 
 def long_wait(load: LoadView, figures: Figures) -> tuple[str, ...]:

@@ -20,7 +20,9 @@ from sparktui.schema.live import Figures, ServerPhase, Snapshot
 from tests.schema.samples import FIGURES, SERVER, SNAPSHOT
 
 LIVE = dataclasses.replace(SERVER, stalled_s=None)
-KEPT = {"window_s", "scrape_age_s", "server_source", "decode_source", "server_ttft_bound"}
+KEPT = {
+    "window_s", "scrape_age_s", "server_source", "decode_source", "server_ttft_bound", "server_tpot_bound",
+}  # fmt: skip
 CLIENT = {
     "client_output_tok_s", "client_chunks_s", "decode_tok_s", "ttft_ms", "chunk_gap_ms", "chunk_gap_p99_ms",
 }  # fmt: skip

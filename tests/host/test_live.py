@@ -192,9 +192,10 @@ def test_memory_reads_and_their_share_of_the_roof(clock: list[float]) -> None:
     assert figures.roof_share == pytest.approx(200 / 273)
 
 
-def test_tpot_that_is_only_bounded_is_not_shown_as_a_number(live: Live, clock: list[float]) -> None:
+def test_tpot_of_one_bucket_is_a_bound(live: Live, clock: list[float]) -> None:
     """537 requests of an H200, all within the first bucket of 10 ms."""
     names = (f"0.24.0-h200/metrics_fi_ngram_{when}.txt" for when in ("idle", "after"))
     for t, name in zip((998.0, 1000.0), names, strict=True):
         live._take(page_of(name, t))
-    assert live.figures().server_tpot_ms is None
+    figures = live.figures()
+    assert (figures.server_tpot_ms, figures.server_tpot_bound) == (10.0, True)

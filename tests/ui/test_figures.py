@@ -80,7 +80,9 @@ def test_latency_tells_gaps_bounds_and_steps() -> None:
         "chunk gap p99": "141 ms", "TPOT p50, server": "24.4 ms", "step time": "63.7 ms",
         "tokens per step": "2.61",
     }  # fmt: skip
-    unknown = rows("Latency", figures=Figures(5.0, server_ttft_bound=True))
+    bound = but(server_tpot_ms=10.0, server_tpot_bound=True)
+    assert rows("Latency", figures=bound)["TPOT p50, server"] == "≤ 10.0 ms"
+    unknown = rows("Latency", figures=Figures(5.0, server_ttft_bound=True, server_tpot_bound=True))
     assert set(unknown.values()) == {"—"}
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import errno
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,34 +23,47 @@ _ENDINGS = ("/metrics", "/v1/chat/completions", "/v1")  # what users paste: othe
 
 def base_url(text: str) -> str:
     """argparse type: a base URL without a slash at its end; ``host:port`` is one, a path may follow."""
-    parts = urlsplit(text if "//" in text else f"http://{text}")
-    try:
-        parts.port  # noqa: B018  raises on what is no number
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} has a port that is no number from 0 to 65535") from None
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a URL like http://127.0.0.1:8000")
-    if parts.username or parts.password:
+    url = text if "//" in text else f"http://{text}"
+    if "@" in url.partition("//")[2].partition("/")[0]:  # before anything else is said: it would be quoted
         raise argparse.ArgumentTypeError("a URL must hold no secret: set VLLM_API_KEY in the environment")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+        httpx.Request("GET", url)
+    except (ValueError, httpx.InvalidURL) as exc:  # an encoding error of a host name is a ValueError
+        raise argparse.ArgumentTypeError(f"{text!r} is not a URL: {exc}") from None
+    bare = parts.scheme in ("http", "https") and parts.hostname and not parts.query and not parts.fragment
+    if not bare or (port is None and parts.netloc.endswith(":")):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a URL like http://127.0.0.1:8000")
     path = parts.path.rstrip("/")
     for ending in _ENDINGS:
-        path = path.removesuffix(ending)
+        path = path.removesuffix(ending).rstrip("/")
     return f"{parts.scheme}://{parts.netloc}{path}"
 
 
 def check_writable(target: str | None) -> None:
-    """Nothing is left behind, and nothing that is there is touched. Raises Usage."""
+    """Whether a file can be written there; nothing is opened, made or touched for it, since a reader of a
+    named pipe would see its end. Raises Usage."""
     if target is None or target == STDOUT:
         return
-    path = Path(target)
-    existed = path.exists()
     try:
-        with path.open("ab"):
-            pass
-        if not existed:
-            path.unlink()
-    except OSError as exc:
-        raise _unwritable(target, exc) from None
+        wrong = _obstacle(Path(target))
+    except OSError as exc:  # a name too long
+        raise unwritable(target, exc) from None
+    if wrong:
+        raise unwritable(target, OSError(wrong, os.strerror(wrong)))
+
+
+def _obstacle(path: Path) -> int:
+    """An errno, or 0."""
+    if path.is_dir():
+        return errno.EISDIR
+    if path.exists():
+        return 0 if os.access(path, os.W_OK) else errno.EACCES
+    folder = Path(os.path.realpath(path)).parent  # a link may name a file to be made
+    if not folder.is_dir():
+        return errno.ENOTDIR if folder.exists() else errno.ENOENT
+    return 0 if os.access(folder, os.W_OK) else errno.EACCES
 
 
 def write_json(target: str, value: Any) -> None:
@@ -61,10 +76,11 @@ def write_json(target: str, value: Any) -> None:
     try:
         Path(target).write_bytes(data)
     except OSError as exc:
-        raise _unwritable(target, exc) from None
+        raise unwritable(target, exc) from None
 
 
-def _unwritable(target: str, exc: OSError) -> Usage:
+def unwritable(target: str, exc: OSError) -> Usage:
+    """What to say of a file that can't be written."""
     return Usage(f"{target}: {exc.strerror or exc}")
 
 

@@ -7,30 +7,39 @@ import asyncio
 import contextlib
 import difflib
 import json
+import math
+import os
+import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from sparktui.commands.endpoint import STDOUT, base_url, check_writable, first_model, write_json
+from sparktui.commands.endpoint import (
+    STDOUT,
+    base_url,
+    check_writable,
+    first_model,
+    write_json,
+)
 from sparktui.commands.launch import MAX_STREAMS, Usage
-from sparktui.commands.loadtable import progress_line, table
+from sparktui.commands.loadfeed import Rows, Status
+from sparktui.commands.loadtable import folded, table
 from sparktui.commands.output import complain, say
 from sparktui.host.loader import LoadGone
-from sparktui.host.loadrun import Job, Progress, run
-from sparktui.schema.codec import dumps
+from sparktui.host.loadrun import Job, run
 from sparktui.schema.launch import LoadSpec
-from sparktui.schema.records import LoadResult, RequestRow
-from sparktui.schema.text import printable
+from sparktui.schema.promptfile import PromptFileError
+from sparktui.schema.promptfile import read as read_prompts
+from sparktui.schema.records import LoadResult
 from sparktui.schema.workloads import FILE, SAMPLING, WORKLOADS, known
 from sparktui.server import ready
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
-_STATUS_S = 1.0
+_WIDTH = 80  # of a terminal that doesn't tell
 _INTERRUPTED = 130
 
 
@@ -38,8 +47,10 @@ def add_arguments(subparsers: Subparsers) -> None:
     """Register ``load``."""
     parser = subparsers.add_parser("load", help="load and figures without a profile")
     parser.add_argument("url", metavar="URL", type=base_url, help="a server that runs, or a proxy before it")
-    parser.add_argument("-c", "--concurrency", type=_streams, required=True, metavar="N", help="streams")
-    parser.add_argument("-d", "--duration", type=_positive, required=True, metavar="SECONDS")
+    parser.add_argument("-c", "--concurrency", type=_streams, required=True, metavar="N",
+                        help="streams: each asks again when its answer ends")  # fmt: skip
+    parser.add_argument("-d", "--duration", type=_positive, required=True, metavar="SECONDS",
+                        help="of load; the streams begin 20 ms apart in it")  # fmt: skip
     parser.add_argument("--metrics-url", metavar="URL", type=base_url,
                         help="where vLLM's /metrics is, if not at URL")  # fmt: skip
     parser.add_argument("--model", metavar="NAME", help="default: the first that the server names")
@@ -47,7 +58,9 @@ def add_arguments(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--json", metavar="FILE", help="write the result as JSON; - for stdout, without table"
     )
-    parser.add_argument("--rows", metavar="FILE", help="write a line of JSON for each request as it ends")
+    parser.add_argument(
+        "--rows", metavar="FILE", help="write a line of JSON for each request as it ends; - for stdout, too"
+    )
     parser.add_argument("--quiet", action="store_true", help="no status line on a terminal")
     parser.set_defaults(run=run_load)
 
@@ -59,7 +72,7 @@ def _add_requests(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--input-tokens", type=_count, metavar="N")
     group.add_argument("--output-tokens", type=_count, metavar="N")
     for name in SAMPLING:
-        number = int if name == "top_k" else float
+        number = int if name == "top_k" else _number
         group.add_argument(f"--{name.replace('_', '-')}", dest=name, type=number, metavar="N")
     group.add_argument("--chat-template-kwargs", type=_object, default={}, metavar="JSON")
     group.add_argument("--no-ignore-eos", action="store_true", help="answers may end by themselves")
@@ -88,6 +101,16 @@ def _positive(text: str) -> float:
     return value
 
 
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
+    return value
+
+
 def _object(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
@@ -99,22 +122,37 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def run_load(args: argparse.Namespace) -> int:
-    """0: measured; 1: nothing could be, or not to the end; 130: interrupted. Raises Usage, Missing."""
+    """0: measured; 1: nothing could be, or not to the end; 130: interrupted. Raises Usage, Missing, and
+    BrokenPipeError when nobody reads the rows."""
     load = _load_spec(args)
-    for path in (args.json, args.rows):
-        check_writable(path)
+    _check_files(args.json, args.rows)
     stop = asyncio.Event()
+    rows = Rows(args.rows, stop)
     try:
-        result = asyncio.run(_load(args, load, stop))
+        result = asyncio.run(_load(args, load, stop, rows))
     except LoadGone as exc:
         complain(f"nothing could be measured: {exc}")
         return _INTERRUPTED if stop.is_set() else 1
-    if args.json != STDOUT:
-        for line in table(result):
+    if STDOUT not in (args.json, args.rows):
+        width = shutil.get_terminal_size((_WIDTH, 24)).columns if sys.stdout.isatty() else None
+        for line in folded(table(result), width):
             say(line)
     if args.json is not None:
         write_json(args.json, result)
+    rows.check()
     return _exit_code(result, interrupted=stop.is_set())
+
+
+def _check_files(json_file: str | None, rows_file: str | None) -> None:
+    """Raises Usage."""
+    for target in (json_file, rows_file):
+        check_writable(target)
+    if json_file is not None and rows_file is not None and _place(json_file) == _place(rows_file):
+        raise Usage(f"--json and --rows can't both write to {json_file}")
+
+
+def _place(target: str) -> str:
+    return target if target == STDOUT else os.path.realpath(target)
 
 
 def _exit_code(result: LoadResult, *, interrupted: bool) -> int:
@@ -147,23 +185,20 @@ def _workload(name: str) -> str:
         raise Usage(f"no workload {name!r}{hint} There are {', '.join(WORKLOADS)} and file:PATH")
     if not name.startswith(FILE):
         return name
-    from sparktui.load.promptfile import PromptFileError, read
-
     path = Path(name.removeprefix(FILE)).expanduser().absolute()
     try:
-        read(path)
+        read_prompts(path)
     except PromptFileError as exc:
         raise Usage(str(exc)) from None
     return f"{FILE}{path}"
 
 
-async def _load(args: argparse.Namespace, load: LoadSpec, stop: asyncio.Event) -> LoadResult:
+async def _load(args: argparse.Namespace, load: LoadSpec, stop: asyncio.Event, rows: Rows) -> LoadResult:
     async with ready.client() as http:
         model = args.model or await first_model(http, args.url)
         job = Job(args.url, model, load, args.concurrency, args.duration, args.metrics_url)
-        status = _Status(args.duration, shown=sys.stderr.isatty() and not args.quiet)
-        with _rows_to(args.rows) as on_row, _interrupts(stop), status:
-            return await run(job, http, stop, on_row, status.show)
+        with rows, _interrupts(stop), Status(args.duration, shown=not args.quiet) as status:
+            return await run(job, http, stop, rows.write, status.show)
 
 
 @contextlib.contextmanager
@@ -177,40 +212,3 @@ def _interrupts(stop: asyncio.Event) -> Iterator[None]:
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
-
-
-@contextlib.contextmanager
-def _rows_to(path: str | None) -> Iterator[Callable[[RequestRow], None]]:
-    """Writes each row as it comes."""
-    if path is None:
-        yield lambda _: None
-        return
-    with Path(path).open("wb", buffering=0) as file:
-        yield lambda row: _discard(file.write(dumps(row) + b"\n"))
-
-
-def _discard(_: object) -> None:
-    """A callback answers nothing."""
-
-
-class _Status:
-    """One line on stderr, rewritten once a second."""
-
-    def __init__(self, seconds: float, *, shown: bool) -> None:
-        self._seconds = seconds
-        self._shown = shown
-        self._at = 0.0
-
-    def __enter__(self) -> _Status:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._shown and self._at:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-    def show(self, progress: Progress) -> None:
-        if not self._shown or monotonic() - self._at < _STATUS_S:
-            return
-        self._at = monotonic()
-        text = printable(progress_line(progress, self._seconds))
-        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Mapping, Sequence
 
 from sparktui.host.loadrun import Progress
 from sparktui.schema.records import LoadResult, ServerWindow
 
 _WIDTH = 24
 _NUMBER = 12
+_NARROW = 60  # columns: under it a folded line has no room beside its name
 
 
 def progress_line(progress: Progress, seconds: float) -> str:
     """``12/60 s · 8 streams · out 512.3 tok/s · TTFT 81 ms · 2 failed: HTTP 500``."""
     totals, figures = progress.totals, progress.figures
+    if not totals.asked and not progress.draining:
+        return "counting the prompts' tokens"
     rate = "chunks/s" if figures.chunks_s is not None else "tok/s"
     value = figures.chunks_s if figures.chunks_s is not None else figures.output_tok_s
     parts = [
@@ -28,6 +32,20 @@ def progress_line(progress: Progress, seconds: float) -> str:
     if totals.errors:
         parts.append(f"{totals.errors} failed: {totals.last_error}")
     return " · ".join(parts)
+
+
+def folded(lines: Sequence[str], width: int | None) -> list[str]:
+    """Lines of at most ``width`` characters, continued under their values; as they are without a width."""
+    if width is None:
+        return list(lines)
+    indent = " " * (_WIDTH if width >= _NARROW else 2)
+    rows: list[str] = []
+    for line in lines:
+        wrapped = textwrap.wrap(
+            line, max(width, 2 * _NUMBER), subsequent_indent=indent, break_on_hyphens=False
+        )
+        rows += wrapped if len(line) > width else [line]
+    return rows
 
 
 def table(result: LoadResult) -> list[str]:
@@ -118,7 +136,7 @@ def _server(result: LoadResult) -> list[str]:
     if server is None:
         return [_one("server", "no figures of its own")]
     shown = {
-        "TTFT": _with(server.ttft_ms, "ms", 0),
+        "TTFT p50 about": _with(server.ttft_ms, "ms", 0),  # interpolated in a bucket of its histogram
         "step": _with(server.step_ms, "ms", 1),
         "tokens a step": _with(server.tokens_per_step, "", 2),
         "KV max": _percent(server.kv_usage_max),

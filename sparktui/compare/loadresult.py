@@ -1,19 +1,20 @@
 """The figures of one load on one server: from the load process's totals and rows to a LoadResult. Pure.
 
-Figures are those of the steady window: every stream asks, each has had its first text, none drains. Rates are
-increments inside it over its length, never tokens of finished requests over the whole duration.
+Figures are those of the steady window (loadwindow). Rates are increments inside it over its length, never
+tokens of finished requests over the whole duration.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
+from sparktui.compare.loadwindow import Window, tokens_at
 from sparktui.compare.stats import percentile, slope_is_significant
 from sparktui.schema.codec import SCHEMA_VERSION
-from sparktui.schema.gaps import merged, quantile
+from sparktui.schema.gaps import quantile
 from sparktui.schema.launch import LoadSpec
 from sparktui.schema.messages import LoadTotals
 from sparktui.schema.records import ClientHealth, LoadResult, RequestRow, ServerWindow
@@ -22,11 +23,9 @@ from sparktui.schema.workloads import WORKLOADS, lengths, sampling
 MIN_DECODE_TOKENS = 32
 FEW = 100  # requests: under that a tail percentile is a single answer's
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-_TAIL_S = 1.0  # nothing but failures for so long at the end: the server had gone
 _QUIET_S = 5.0
 _SLOPE_BATCHES, _SLOPE_FROM_S, _SLOPE_SHARE = 6, 12.0, 0.03
 _PREFIX_SHARE = 0.01
-_FAILURES = 2  # in a row, with nothing between them
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,88 +50,6 @@ class Beside:
     flags: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
-class Window:
-    """Finds the steady window while totals come, and keeps what falls into it. Reads no clock."""
-
-    concurrency: int
-    series: list[LoadTotals] = field(default_factory=list)  # while all were asked for; without the lists
-    ttft_ms: list[float] = field(default_factory=list)
-    gaps: dict[str, int] = field(default_factory=dict)
-    steady: bool = False
-    closed: bool = False  # the time is up: what comes now is drain
-    _start: int = 0  # index into series
-    _full_at: float | None = None  # when every stream had begun
-    _arrived: int = 0  # index of the last line with anything new
-    _idle: LoadTotals | None = None
-
-    def take(self, totals: LoadTotals) -> bool:
-        """The next line of totals. True when it opened the steady window."""
-        if self.closed:
-            return False
-        slim = replace(totals, ttft_ms=(), gaps={})
-        if totals.asked != self.concurrency:
-            self._idle = slim
-            return False
-        if not self.series:
-            self.series.append(self._idle or replace(slim, t=totals.t, output_tokens=0, chunks=0))
-        self.series.append(slim)
-        self.ttft_ms += totals.ttft_ms
-        self.gaps = merged((self.gaps, totals.gaps))
-        if _moved(self.series[-2], slim):
-            self._arrived = len(self.series) - 1
-        return self._open(slim)
-
-    def _open(self, totals: LoadTotals) -> bool:
-        if self.steady:
-            return False
-        failing = totals.errors > 0 and totals.done >= self.concurrency  # a failed stream pauses
-        if self._full_at is None and (totals.in_flight >= self.concurrency or failing):
-            self._full_at = totals.t
-        if self._full_at is None or not self._arrived:
-            return False
-        if totals.waiting and totals.longest_wait_s >= totals.t - self._full_at:
-            return False  # one of those that wait began before all had begun
-        self.steady = True
-        self._start = self._arrived = len(self.series) - 1
-        self.ttft_ms, self.gaps = [], {}
-        return True
-
-    @property
-    def lost(self) -> bool:
-        """Whether requests have only failed since something last came."""
-        if not self.series:
-            return False
-        last, arrived = self.series[-1], self.series[self._arrived]
-        return last.errors - arrived.errors >= _FAILURES and last.t - arrived.t >= _TAIL_S
-
-    @property
-    def silent_s(self) -> float:
-        """How long ago something last came, of any stream."""
-        return self.series[-1].t - self.series[self._arrived].t if self.series else 0.0
-
-    @property
-    def arrived(self) -> bool:
-        """Whether anything came in the window."""
-        return self._arrived > self._start or self.steady
-
-    @property
-    def span(self) -> list[LoadTotals]:
-        """The window's lines. A server that had gone is not measured: it ends with the last that came.
-        Without a steady window: all of the load; empty before the first request."""
-        end = self._arrived + 1 if self.lost else len(self.series)
-        return self.series[self._start : max(end, self._start + 1)]
-
-    @property
-    def seconds(self) -> float:
-        """Of load, from the first request to the last line before the drain."""
-        return self.series[-1].t - self.series[0].t if self.series else 0.0
-
-
-def _moved(a: LoadTotals, b: LoadTotals) -> bool:
-    return b.chunks > a.chunks or b.output_tokens > a.output_tokens or b.ok > a.ok
-
-
 def load_result(
     asked: Asked,
     window: Window,
@@ -142,12 +59,10 @@ def load_result(
     complete: bool,
 ) -> LoadResult:
     """The figures. ``rows``: every request that ended; ``final``: the totals after the drain."""
-    span = window.span or [final]
-    begun, ended = span[0], span[-1]
+    begun, ended = (span := window.span or [final])[0], span[-1]
     seconds = ended.t - begun.t if window.arrived else 0.0  # nothing came: no rate, not 0
     inside = [row for row in rows if row.ok and begun.t <= _end(row) <= ended.t]
     tokens = None if _uncounted(begun, ended) else ended.output_tokens - begun.output_tokens
-    speeds = [speed for row in inside if (speed := _speed(row)) is not None]
     known = lengths(asked.load)
     return LoadResult(
         schema=SCHEMA_VERSION,
@@ -166,13 +81,13 @@ def load_result(
         excluded=sum(row.decode_tokens is not None and _speed(row) is None for row in inside),
         ttft_ms=percentiles(window.ttft_ms),
         chunk_gap_ms=_gap_percentiles(window.gaps),
-        decode_tok_s=percentiles(speeds) | _pooled(begun, ended),
-        output_tok_s=tokens / seconds if tokens is not None and seconds > 0 else None,
-        chunks_s=(ended.chunks - begun.chunks) / seconds if tokens is None and seconds > 0 else None,
+        decode_tok_s=percentiles(_speeds(inside)) | _pooled(begun, ended),
+        output_tok_s=_over(tokens, seconds),
+        chunks_s=_over(ended.chunks - begun.chunks if tokens is None else None, seconds),
         client=client_health(span, beside.limited),
         server=beside.server,
         ttfc_ms=percentiles(_later_content(inside)),
-        server_ttft_ms=percentiles([r.server.ttft_ms for r in inside if r.server and r.server.ttft_ms]),
+        server_ttft_ms=percentiles(_server_ttfts(inside)),
         error_kinds=_error_kinds(rows),
         sampling=sent(asked.load),
         power_w=beside.power_w,
@@ -191,6 +106,19 @@ def _speed(row: RequestRow) -> float | None:
     if not row.decode_s or (row.decode_tokens or 0) < MIN_DECODE_TOKENS:
         return None
     return (row.decode_tokens or 0) / row.decode_s
+
+
+def _speeds(rows: Sequence[RequestRow]) -> list[float]:
+    return [speed for row in rows if (speed := _speed(row)) is not None]
+
+
+def _over(amount: float | None, seconds: float) -> float | None:
+    return amount / seconds if amount is not None and seconds > 0 else None
+
+
+def _server_ttfts(rows: Sequence[RequestRow]) -> list[float]:
+    """As the server's own metrics in the answers have them, ms."""
+    return [row.server.ttft_ms for row in rows if row.server and row.server.ttft_ms is not None]
 
 
 def _pooled(begun: LoadTotals, ended: LoadTotals) -> dict[str, float]:
@@ -273,6 +201,7 @@ def _flags(
         f"nothing came for the last {window.silent_s:.0f} s": not window.lost and window.silent_s > _QUIET_S,
         "client-limited": beside.limited,
         "token counts come only at each answer's end": final.usage == "final",
+        final.note: bool(final.note),
         **dict.fromkeys(beside.flags, True),
         **_of_prefix_hits(asked.load, beside.server),
         **_of_drift(span),
@@ -300,12 +229,3 @@ def _of_drift(span: Sequence[LoadTotals]) -> dict[str, bool]:
     drifts = first > 0 and abs(last / first - 1) > _SLOPE_SHARE and slope_is_significant(rates)
     change = last / first - 1 if first > 0 else 0.0
     return {f"not steady: output tok/s moved by {change:+.0%} between the window's halves": drifts}
-
-
-def tokens_at(series: Sequence[LoadTotals], t: float) -> float:
-    """Tokens that had come at ``t``, interpolated between two lines of totals."""
-    for a, b in itertools.pairwise(series):
-        if a.t <= t <= b.t:
-            share = (t - a.t) / (b.t - a.t) if b.t > a.t else 0.0
-            return a.output_tokens + share * (b.output_tokens - a.output_tokens)
-    return float(series[0].output_tokens if t < series[0].t else series[-1].output_tokens)

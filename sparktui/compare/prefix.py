@@ -13,8 +13,9 @@ _FALLEN = 0.8  # a TTFT above this share of the first has not moved
 _ON, _OFF = "prefix caching is on and of no use here", "prefix caching is off"
 
 
-def judge(answers: Sequence[ProbeAnswer], problem: str = "") -> PrefixProbe:
-    """The call with its sentence. ``problem``: why the answers prove nothing, whatever they say.
+def judge(answers: Sequence[ProbeAnswer], problem: str = "", engines: int = 1) -> PrefixProbe:
+    """The call with its sentence. ``problem``: why the answers prove nothing, whatever they say. ``engines``:
+    of the server, each with a cache of its own.
 
     The counters decide where they are known, else ``cached_tokens``; TTFT never does, because a first
     request may wait for a kernel to be compiled.
@@ -37,6 +38,8 @@ def judge(answers: Sequence[ProbeAnswer], problem: str = "") -> PrefixProbe:
     if sum(counted) == 0:
         text = f"no token of the same prompt three times was looked up and {_ttft(first, again)}: {_OFF}"
         return PrefixProbe("off", text, told)
+    if engines > 1:
+        return judge(told, f"the same prompt may have gone to another of {engines} engines each time")
     hits = sum(answer.hits or 0.0 for answer in told)
     text = f"{hits:,.0f} of {sum(counted):,.0f} queried tokens hit and {_ttft(first, again)}: {_ON}"
     return PrefixProbe("useless", f"the same prompt three times: {text}", told)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import httpx
 
-from sparktui.compare.loadresult import Asked, Beside, Window, load_result
+from sparktui.compare.loadresult import Asked, Beside, load_result
+from sparktui.compare.loadwindow import Window
 from sparktui.gpu.sampler import GpuSampler, PowerMeter
 from sparktui.host.clientfigures import ClientFigures, client_figures
 from sparktui.host.loader import Loader, LoadGone
@@ -23,7 +24,7 @@ from sparktui.schema.records import LoadResult, RequestRow
 DRAIN_S = 5.0  # for streams in flight to end
 GIVE_UP_S = 3.0  # nothing but failures for so long: the server has gone
 _CUT_S = 2.0
-_START_S, _SILENT_S = 60.0, 10.0  # of the load process: its prompts may have to be counted first
+_START_S, _SILENT_S = 60.0, 10.0  # of the load process: its start, and between two of its lines
 _RECENT = 25  # lines of totals, five seconds
 
 
@@ -203,7 +204,9 @@ class _Run:
 
     async def close(self) -> None:
         """End what was started."""
-        await self._loader.stop()
-        await self._pages.stop()
-        if self._gpu is not None:
-            self._gpu.stop()
+        try:
+            await self._loader.stop()
+        finally:
+            await self._pages.stop()
+            if self._gpu is not None:
+                self._gpu.stop()

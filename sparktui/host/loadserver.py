@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import httpx
 import psutil
 
-from sparktui.compare.loadresult import tokens_at
+from sparktui.compare.loadwindow import tokens_at
 from sparktui.gpu.sampler import GpuSampler
 from sparktui.gpu.standin import StandIn
 from sparktui.host.clientfigures import limited
@@ -90,6 +90,8 @@ class PageWatch:
             if others > FOREIGN_SHARE * ours + slack:
                 flags += (f"other traffic: {others:.0f} of {delta.generated:.0f} tokens are not ours",)
             behind = behind or delta.generated * (1 - BEHIND_SHARE) > ours + slack
+        if delta.ttft_bound and delta.ttft_ms is not None:
+            flags += (f"the server's TTFT is not known closer than: at most {delta.ttft_ms:g} ms",)
         return _window(delta, self._kv_max, others), behind, flags
 
     async def _scrape(self) -> None:
@@ -122,7 +124,7 @@ class PageWatch:
 def _window(delta: Delta, kv_max: float | None, others: float | None) -> ServerWindow:
     return ServerWindow(
         output_tok_s=delta.output_tok_s,
-        ttft_ms=delta.ttft_ms,
+        ttft_ms=None if delta.ttft_bound else delta.ttft_ms,
         step_ms=delta.step_ms,
         tokens_per_step=delta.tokens_per_step,
         acceptance_rate=delta.acceptance_rate,
@@ -131,7 +133,7 @@ def _window(delta: Delta, kv_max: float | None, others: float | None) -> ServerW
         prefix_hit_rate=delta.prefix_hit_rate,
         kv_usage_max=kv_max,
         preemptions=delta.preemptions,
-        read_gb_s=getattr(delta, "read_gb_s", None),
+        read_gb_s=delta.read_gb_s,
         others_tokens=None if others is None else max(0.0, others),
     )
 

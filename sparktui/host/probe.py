@@ -17,6 +17,7 @@ from sparktui.schema.launch import LoadSpec
 from sparktui.schema.live import Finding
 from sparktui.schema.messages import LoadConfig, LoadTarget
 from sparktui.schema.records import PrefixProbe, ProbeAnswer, RequestRow
+from sparktui.server import ready
 
 INPUT_TOKENS, OUTPUT_TOKENS = 2000, 4
 _SETTLE_S, _POLL_S = 3.0, 0.1
@@ -46,7 +47,10 @@ async def probe(
     if before is not None and (there := (before.running or 0) + (before.waiting or 0)):
         return judge((), f"{there:.0f} requests of others are on the server")
     answers: list[ProbeAnswer] = []
-    async with _Asker(_config(url, model, base, input_tokens), key) as asker:
+    engines = before.engines if before is not None else 1
+    most = await _room(http, url, model, key)
+    tokens = input_tokens if most is None else min(input_tokens, most)
+    async with _Asker(_config(url, model, base, tokens), key) as asker:
         for _ in range(TIMES):
             row = await asker.ask()
             after = await _settled(http, base, before, row) if before is not None else None
@@ -55,7 +59,7 @@ async def probe(
                 return judge(answers, problem)
             answers.append(_answer(row, before, after))
             before = after
-    return judge(answers)
+    return judge(answers, engines=engines)
 
 
 def useless_cache(found: PrefixProbe) -> Finding:
@@ -102,6 +106,16 @@ def _config(url: str, model: str, base: str, input_tokens: int) -> LoadConfig:
     """A prompt that no server has seen: its nonce is this probe's own, so the first request can't hit."""
     spec = LoadSpec("chat", input_tokens, OUTPUT_TOKENS, temperature=0.0)
     return LoadConfig(url, model, spec, secrets.token_hex(8), stall_s=_STALL_S, tokenize_url=base)
+
+
+async def _room(http: httpx.AsyncClient, url: str, model: str, key: str | None) -> int | None:
+    """The longest prompt that leaves room for the answer, as /v1/models tells; None where it doesn't."""
+    try:
+        listed = (await http.get(f"{url}/v1/models", headers=ready.auth(key))).json()["data"]
+        longest = next(entry["max_model_len"] for entry in listed if entry["id"] == model)
+        return int(longest) - 2 * OUTPUT_TOKENS
+    except (httpx.HTTPError, ValueError, KeyError, TypeError, StopIteration):
+        return None
 
 
 async def _page(http: httpx.AsyncClient, base: str) -> Page | None:

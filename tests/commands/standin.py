@@ -12,6 +12,8 @@ from typing import Any
 import httpx
 
 from sparktui.metrics.page import Page, parse
+from sparktui.schema.codec import loads
+from sparktui.schema.records import LoadResult, RequestRow
 from tests.contract.server import Limits, Server, start
 from tests.support import free_port
 
@@ -45,3 +47,18 @@ def fault(server: Server, **fields: Any) -> None:
 def no_faults(server: Server) -> None:
     """Clear all faults."""
     httpx.delete(f"{server.url}/sim/fault", timeout=10).raise_for_status()
+
+
+def result_in(path: Path) -> LoadResult:
+    """What ``--json`` wrote."""
+    return loads(LoadResult, path.read_bytes())
+
+
+def rows_in(path: Path) -> list[RequestRow]:
+    """What ``--rows`` wrote."""
+    return [loads(RequestRow, text) for text in path.read_bytes().splitlines()]
+
+
+def flagged(result: LoadResult, text: str) -> bool:
+    """Whether one of the result's flags has ``text``."""
+    return any(text in flag for flag in result.flags)

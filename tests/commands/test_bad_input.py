@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
-from tests.support import FAST, Home
+from tests.support import FAST, Home, until
 
 
 @pytest.fixture(autouse=True)
@@ -104,17 +107,42 @@ def test_server_that_never_gets_ready(home: Home) -> None:
     assert "not ready after 3 s" in output
 
 
-def test_unauthorized(home: Home) -> None:
-    secret = "sk-not-for-your-eyes"
-    text = FAST + "env_file: keys.env\n"
-    (home.path / "keys.env").write_text(f"VLLM_API_KEY={secret}\n")
-    code, output = home.run("ab", home.profile(text=text), "-c", 1)
-    assert code == 1
+def test_no_key_for_a_server_that_wants_one(home: Home) -> None:
+    """A user's wrapper has the key, and we don't."""
+    wrapper = home.path / "vllm"
+    run = f'exec {sys.executable} -m sparktui sim "$@" --sim-boot-seconds 0.3'
+    wrapper.write_text(f"#!/bin/sh\nexport VLLM_API_KEY=sk-of-the-server\n{run}\n")
+    wrapper.chmod(0o755)
+    text = FAST.replace("runner: sim", f"runner: local\nvllm_bin: {wrapper}")
+    code, output = home.run("ab", home.profile(text=text.replace(", sim-boot-seconds: {boot}", "")), "-c", 1)
+    assert code == 1, output
     assert "HTTP 401" in output
     assert "VLLM_API_KEY" in output
+    assert "sk-of-the-server" not in output
+    no_traceback(output)
+
+
+def test_key_from_env_file_opens_the_server_and_is_nowhere(home: Home) -> None:
+    secret = "sk-not-for-your-eyes"
+    (home.path / "keys.env").write_text(f"VLLM_API_KEY={secret}\n")
+    process = home.start("ab", home.profile(boot=0.3, text=FAST + "env_file: keys.env\n"), "-c", 1)
+    loads = until(lambda: command_lines(home, "sparktui.load"), what="the load process")
+    told = [*loads, *command_lines(home)]
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, output
+    assert not [line for line in told if secret in line]
     assert secret not in output
     for file in home.only_run().path.rglob("*"):
         assert not file.is_file() or secret.encode() not in file.read_bytes(), file
+
+
+def command_lines(home: Home, text: str = "") -> list[str]:
+    """Of every process that was started from here, if it has ``text`` in it."""
+    lines = []
+    for process in home.processes():
+        with contextlib.suppress(psutil.Error):
+            lines.append(" ".join(process.cmdline()))
+    return [line for line in lines if text in line]
 
 
 def test_key_from_the_environment_opens_the_server(home: Home) -> None:

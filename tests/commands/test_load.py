@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import re
-import signal
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from sparktui.schema.codec import loads
-from sparktui.schema.records import LoadResult, RequestRow
-from tests.commands.standin import MODEL, fault, no_faults, page, stand_in
+from sparktui.schema.records import RequestRow
+from tests.commands.standin import MODEL, page, result_in, rows_in, stand_in
 from tests.contract.server import Server
-from tests.support import Home, free_port, until
+from tests.support import Home
 
 SPARKTUI = (sys.executable, "-m", "sparktui")
 GENERATED = "generation_tokens_total"
@@ -37,18 +39,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def _nothing_left(home: Home) -> object:
     yield
     assert not home.processes()
-
-
-def result_in(path: Path) -> LoadResult:
-    return loads(LoadResult, path.read_bytes())
-
-
-def rows_in(path: Path) -> list[RequestRow]:
-    return [loads(RequestRow, text) for text in path.read_bytes().splitlines()]
-
-
-def flagged(result: LoadResult, text: str) -> bool:
-    return any(text in flag for flag in result.flags)
 
 
 def test_figures_rows_and_counters_agree(home: Home, server: Server) -> None:
@@ -93,7 +83,9 @@ def test_table_says_what_users_look_for(home: Home, server: Server) -> None:
     assert re.search(r"^requests +\d+ finished in the window, 0 failed, 0 cancelled", output, re.M)
     assert re.search(r"^client +loop lag p99 [\d.]+ ms, CPU \d+% of a core", output, re.M)
     assert re.search(
-        r"^server +TTFT \d+ ms · step [\d.]+ ms .* KV max [\d.]+% · prefix hits 0.0%", output, re.M
+        r"^server +(TTFT p50 about \d+ ms · )?step [\d.]+ ms .* KV max [\d.]+% · prefix hits 0.0%",
+        output,
+        re.M,
     )
     assert (
         'temperature 0.5 · top_p 0.9 · ignore_eos · chat_template_kwargs {"enable_thinking": false}; '
@@ -137,9 +129,85 @@ def test_status_line_on_a_terminal(home: Home, server: Server) -> None:
     assert text.endswith("\r\x1b[K")  # wiped, so that the table begins on a clean line
 
 
-def test_acceptance_by_position_stands_beside(home: Home, tmp_path: Path) -> None:
+def on_a_terminal(home: Home, arguments: tuple[object, ...], columns: int, **extra: str) -> tuple[int, str]:
+    """Exit code, and what a terminal of this width gets of both outputs."""
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    process = subprocess.Popen(
+        [*SPARKTUI, *map(str, arguments)],
+        cwd=home.path, env=home.env | extra, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs,
+    )  # fmt: skip
+    os.close(theirs)
+    text = b""
+    with contextlib.suppress(OSError):  # EIO: the last writer has gone
+        while data := os.read(ours, 65536):
+            text += data
+    os.close(ours)
+    return process.wait(60), text.decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_narrow_terminal(home: Home, server: Server, columns: int) -> None:
+    """No line wraps: a wrapped status line could not be wiped."""
+    arguments = ("load", server.url, "-c", 2, "-d", 1.5, "--output-tokens", 16)
+    code, text = on_a_terminal(home, arguments, columns, TERM="xterm", COLUMNS="")
+    assert code == 0, text
+    assert "\r\x1b[K" in text
+    assert max(len(part) for line in text.split("\n") for part in line.split("\r\x1b[K")) <= columns, text
+    assert "too short for decode tok/s" in " ".join(text.split())
+
+
+def test_terminal_that_can_t(home: Home, server: Server) -> None:
+    arguments = ("load", server.url, "-c", 1, "-d", 1.5, "--output-tokens", 16)
+    code, text = on_a_terminal(home, arguments, 120, TERM="dumb", NO_COLOR="1")
+    assert code == 0, text
+    assert "\x1b" not in text
+    assert "\r" not in text
+
+
+def test_rows_to_stdout_as_they_end(home: Home, server: Server) -> None:
+    """Also for a reader that leaves early: it ends the load."""
+    arguments = ("load", server.url, "-c", "1", "-d", "60", "--output-tokens", "16", "--rows", "-")
+    process = subprocess.Popen(
+        [*SPARKTUI, *arguments], cwd=home.path, env=home.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with process.stdout as out, process.stderr as err:
+        rows = [loads(RequestRow, out.readline()) for _ in range(3)]
+        out.close()
+        assert process.wait(30) == 0
+        assert err.read() == b""
+    assert [row.index for row in rows] == [0, 1, 2]
+
+
+def test_rows_replace_a_file_and_a_full_disk_is_told(home: Home, server: Server) -> None:
+    rows_file = home.path / "rows.jsonl"
+    rows_file.write_text("old\n")
+    arguments = ("load", server.url, "-c", 1, "-d", 1, "--output-tokens", 16)
+    code, output = home.run(*arguments, "--rows", rows_file)
+    assert code == 0, output
+    assert rows_in(rows_file)
+    code, output = home.run(*arguments, "--rows", "/dev/full")
+    assert code == 2, output
+    assert re.search(r"^TTFT \(ms\) +\d", output, re.M), "the figures are there all the same"
+    assert "/dev/full: No space left on device" in output
+    assert "Traceback" not in output
+
+
+def test_prompts_that_can_t_be_as_short_as_asked_are_told(home: Home, server: Server) -> None:
+    arguments = ("-c", 1, "-d", 1, "--input-tokens", 4, "--output-tokens", 16)
+    code, output = home.run("load", server.url, *arguments, "--json", home.path / "r.json")
+    assert code == 0, output
+    told = r"prompts have \d+ tokens: without any text that is already more than 4"
+    assert re.search(rf"^▲ +{told}$", output, re.M)
+    assert re.search(told, " ".join(result_in(home.path / "r.json").flags))
+
+
+def test_acceptance_and_memory_reads_stand_beside(home: Home, tmp_path: Path) -> None:
     config = json.dumps({"method": "eagle3", "model": "d", "num_speculative_tokens": 3})
-    with stand_in(tmp_path, "--sim-model", "nemotron-super-gb10", "--speculative-config", config) as server:
+    flags = ("--sim-model", "nemotron-super-gb10", "--speculative-config", config, "--enable-mfu-metrics")
+    with stand_in(tmp_path, *flags) as server:
         code, output = home.run(
             "load", server.url, "-c", 1, "-d", 3, "--input-tokens", 64, "--output-tokens", 48,
             "--json", home.path / "r.json",
@@ -151,149 +219,8 @@ def test_acceptance_by_position_stands_beside(home: Home, tmp_path: Path) -> Non
     found = result_in(home.path / "r.json").server
     assert found is not None
     assert len(found.acceptance_by_position) == 3
-
-
-def test_interrupt_ends_early_with_what_there_is(home: Home, server: Server) -> None:
-    rows_file = home.path / "rows.jsonl"
-    process = home.start(
-        "load", server.url, "-c", 2, "-d", 60, "--output-tokens", 300, "--json", home.path / "r.json",
-        "--rows", rows_file,
-    )  # fmt: skip
-    until(lambda: rows_file.exists() and rows_file.read_bytes().count(b"\n") >= 3, what="finished requests")
-    process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=20)
-    assert process.returncode == 130, output
-    assert "Traceback" not in output
-    assert re.search(r"^TTFT \(ms\) +\d", output, re.M)
-    result = result_in(home.path / "r.json")
-    assert not result.complete
-    assert flagged(result, "ended early, after ")
-    assert result.cancelled == sum(row.cancelled for row in rows_in(rows_file)) > 0
-    assert result.output_tok_s is not None
-
-
-def test_server_that_dies_in_the_middle(home: Home, tmp_path: Path) -> None:
-    """A partial result that shows the failures; the time without a server is in no figure."""
-    rows_file = home.path / "rows.jsonl"
-    with stand_in(tmp_path, "--sim-model", "tiny-h200") as server:
-        process = home.start(
-            "load", server.url, "-c", 2, "-d", 60, "--output-tokens", 100, "--json", home.path / "r.json",
-            "--rows", rows_file,
-        )  # fmt: skip
-        until(
-            lambda: rows_file.exists() and rows_file.read_bytes().count(b"\n") >= 6, what="finished requests"
-        )
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == 1, output
-    result = result_in(home.path / "r.json")
-    assert not result.complete
-    assert result.errors == sum(result.error_kinds.values()) > 2
-    assert re.search(r"^failures +\d+ × ", output, re.M)
-    assert flagged(result, "no answers at the end: for ")
-    assert flagged(result, f"failed requests: {result.errors} of ")
-    assert result.output_tok_s is not None
-    assert result.window_s < result.seconds - 2.5
-    assert result.requests > 0
-
-
-def test_all_requests_fail(home: Home, server: Server) -> None:
-    fault(server, fault="server_errors", status=503)
-    try:
-        code, output = home.run("load", server.url, "-c", 2, "-d", 30, "--json", home.path / "r.json")
-    finally:
-        no_faults(server)
-    assert code == 1
-    assert re.search(r"nothing could be measured: HTTP 503", output)
-    result = result_in(home.path / "r.json")
-    assert result.output_tok_s is None
-    assert result.requests == 0
-    assert result.errors >= 2
-    assert result.seconds < 15, "it gives up on a server that only refuses"
-
-
-def test_a_server_that_hangs_ends_in_time(home: Home, tmp_path: Path) -> None:
-    with stand_in(tmp_path) as server:
-        fault(server, fault="hang")
-        code, output = home.run("load", server.url, "-c", 3, "-d", 1.5, "--json", home.path / "r.json")
-    assert code == 1
-    assert "nothing could be measured: no answer came" in output
-    assert "Traceback" not in output
-    result = result_in(home.path / "r.json")
-    assert result.cancelled == 3
-    assert flagged(result, "no steady window")
-
-
-def test_dead_load_process_leaves_a_partial_result(home: Home, server: Server) -> None:
-    rows_file = home.path / "rows.jsonl"
-    process = home.start(
-        "load", server.url, "-c", 1, "-d", 60, "--output-tokens", 100, "--json", home.path / "r.json",
-        "--rows", rows_file,
-    )  # fmt: skip
-    until(lambda: rows_file.exists() and rows_file.read_bytes().count(b"\n") >= 3, what="finished requests")
-    (child,) = psutil.Process(process.pid).children()
-    child.kill()
-    output, _ = process.communicate(timeout=30)
-    assert process.returncode == 1, output
-    result = result_in(home.path / "r.json")
-    assert flagged(result, "the load process failed: the load process ended")
-    assert result.output_tok_s is not None
-
-
-def test_server_not_there(home: Home, tmp_path: Path) -> None:
-    code, output = home.run("load", f"http://127.0.0.1:{free_port()}", "-c", 1, "-d", 1)
-    assert code == 3
-    assert "/v1/models: " in output
-    with stand_in(tmp_path, "--api-key", "sk-not-for-your-eyes", key="sk-not-for-your-eyes") as server:
-        rows_file = home.path / "rows.jsonl"
-        code, output = home.run("load", server.url, "-c", 1, "-d", 1, "--rows", rows_file)
-        assert code == 3
-        assert "HTTP 401: the server wants an API key; set VLLM_API_KEY in the environment" in output
-        assert not rows_file.exists(), "nothing is left behind"
-        home.extra = {"VLLM_API_KEY": "sk-not-for-your-eyes"}
-        json_file = home.path / "r.json"
-        arguments = ("-c", 1, "-d", 1, "--output-tokens", 16, "--input-tokens", 32)
-        code, output = home.run("load", server.url, *arguments, "--json", json_file, "--rows", rows_file)
-    assert code == 0, output
-    assert "sk-not" not in output + json_file.read_text() + rows_file.read_text()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("-c", "0", "-d", "1"), "'0' is not a number from 1 to 4096"),
-        (("-c", "1", "-d", "0"), "'0' is not a number of seconds above 0"),
-        (("-c", "1", "-d", "inf"), "'inf' is not a number of seconds above 0"),
-        (("-c", "1"), "-d/--duration"),
-        (("-c", "1", "-d", "1", "--workload", "chta"), "no workload 'chta'; did you mean chat? There are chat, "),
-        (("-c", "1", "-d", "1", "--workload", "file:none.jsonl"), "none.jsonl"),
-        (("-c", "1", "-d", "1", "--workload", "file:bad.jsonl"), "bad.jsonl:2: "),
-        (("-c", "1", "-d", "1", "--json", "no/r.json"), "no/r.json: No such file or directory"),
-        (("-c", "1", "-d", "1", "--rows", "."), ".: Is a directory"),
-        (("-c", "1", "-d", "1", "--chat-template-kwargs", "[1]"), "'[1]' is no JSON object"),
-        (("-c", "1", "-d", "1", "--output-tokens", "0"), "'0' is not a number from 1"),
-    ],
-    ids=[
-        "no stream", "no time", "endless", "no duration", "workload", "no file", "bad file", "json", "rows",
-        "template", "no output",
-    ],
-)  # fmt: skip
-def test_wrong_usage(home: Home, arguments: tuple[str, ...], said: str) -> None:
-    good = '{"messages": [{"role": "user", "content": "hello"}]}'
-    (home.path / "bad.jsonl").write_text(f"{good}\n{{\n")
-    code, output = home.run("load", "http://127.0.0.1:9", *arguments)
-    assert code == 2, output
-    assert said in output
-    assert "Traceback" not in output
-
-
-@pytest.mark.parametrize(
-    "url", ["ftp://box", "http://", "http://box:99999", "http://me:secret@box:8000"],
-    ids=["scheme", "no host", "port", "secret"],
-)  # fmt: skip
-def test_bad_url(home: Home, url: str) -> None:
-    code, output = home.run("load", url, "-c", 1, "-d", 1)
-    assert code == 2, output
-    assert "secret@" not in output
+    assert found.read_gb_s
+    assert f" · reads {found.read_gb_s:.0f} GB/s" in output
 
 
 def test_arguments_are_all_sent(home: Home, server: Server) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from sparktui.compare.loadresult import Asked, Beside, Window, load_result, percentiles, tokens_at
+from sparktui.compare.loadresult import Asked, Beside, load_result, percentiles
+from sparktui.compare.loadwindow import Window, tokens_at
 from sparktui.schema.codec import dumps, loads
 from sparktui.schema.gaps import bucket
 from sparktui.schema.launch import LoadSpec
@@ -275,3 +276,10 @@ def test_percentiles_need_values(values: list[float], expected: dict[str, float]
 def test_tokens_between_two_lines() -> None:
     lines = [line(1.0, 10), line(2.0, 30)]
     assert [tokens_at(lines, t) for t in (0.5, 1.0, 1.5, 2.0, 9.0)] == [10, 10, 20, 30, 30]
+
+
+def test_what_is_to_know_of_the_prompts_is_a_flag() -> None:
+    note = "prompts have 510 to 512 tokens, not 512: this tokenizer allows no closer"
+    lines = ramp()
+    assert note in result(lines, final=dataclasses.replace(lines[-1], note=note)).flags
+    assert "" not in result(lines).flags

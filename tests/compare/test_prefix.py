@@ -46,6 +46,12 @@ NONE = (None, None, None)
             "TTFT 210 → 41 ms",
         ),
         (
+            answers(NONE, NONE, cached=(None, 992, 992)),  # vLLM leaves a count of 0 out
+            "works",
+            "the prefix cache works: the 2nd and 3rd took 992 of 1,008 prompt tokens from the cache, "
+            "TTFT 210 → 41 ms",
+        ),
+        (
             answers((0, 0, 0), ttft=SLOW),
             "useless",
             "the same prompt three times: 0 of 3,024 queried tokens hit and TTFT stays at 210 ms: prefix "
@@ -64,8 +70,11 @@ NONE = (None, None, None)
             "off",
         ),
     ],
-    ids=["works", "works in part", "works by the answers", "useless", "useless but for the template", "off"],
-)
+    ids=[
+        "works", "works in part", "works by the answers", "by answers without zero", "useless",
+        "useless but for the template", "off",
+    ],
+)  # fmt: skip
 def test_call(given: list[ProbeAnswer], call: str, text: str) -> None:
     found = judge(given)
     assert (found.call, found.text) == (call, text)
@@ -95,3 +104,12 @@ def test_not_known(given: list[ProbeAnswer], problem: str, why: str) -> None:
 def test_a_falling_ttft_alone_is_no_evidence() -> None:
     """The first request after a boot may compile; only tokens that came from the cache count."""
     assert judge(answers((0, 0, 0), ttft=(900.0, 41.0, 41.0))).call == "useless"
+
+
+def test_several_engines_may_each_have_had_the_prompt_once() -> None:
+    """Each has a cache of its own: no hit proves nothing, a hit does."""
+    found = judge(answers((0, 0, 0)), engines=2)
+    assert found.call == "not known"
+    assert "may have gone to another of 2 engines each time" in found.text
+    assert judge(answers((0, 0, 992)), engines=2).call == "works"
+    assert judge(answers((0, 0, 0), (0, 0, 0)), engines=2).call == "off"

@@ -103,6 +103,8 @@ class Loader:
                 await self._take(from_line(line))
         except (SchemaError, ValueError) as exc:
             self._failure = f"the load process wrote nonsense: {exc}"
+        except Exception as exc:  # of a callback, as of a full disk: whoever waits for totals must hear of it
+            self._failure = f"its figures could not be taken: {exc}"
         async with self._news:
             self._failure = self._failure or "the load process ended"
             self._news.notify_all()

@@ -15,6 +15,7 @@ from sparktui.compare.loadwindow import tokens_at
 from sparktui.gpu.sampler import GpuSampler
 from sparktui.gpu.standin import StandIn
 from sparktui.host.clientfigures import limited
+from sparktui.metrics.others import Others
 from sparktui.metrics.page import Page
 from sparktui.metrics.scrape import ScrapeError, scrape
 from sparktui.metrics.window import Delta, difference, restarted
@@ -24,7 +25,6 @@ from sparktui.schema.records import ServerWindow
 SCRAPE_S = 1.0
 FOREIGN_SHARE, BEHIND_SHARE = 0.02, 0.01
 SLACK_TOKENS = 8.0  # a stream: what the server counted and is still on its way
-_FOREIGN_SCRAPES = 3
 _SCRAPE_TIMEOUT_S, _LAST_S = 5.0, 1.0
 
 
@@ -41,7 +41,7 @@ class PageWatch:
         self._first: Page | None = None
         self._last: Page | None = None
         self._kv_max: float | None = None
-        self._above = 0
+        self._others = Others()
         self._foreign = ""
         self._restarted = False
         self._problem = ""
@@ -89,7 +89,8 @@ class PageWatch:
             others = delta.generated - ours
             if others > FOREIGN_SHARE * ours + slack:
                 flags += (f"other traffic: {others:.0f} of {delta.generated:.0f} tokens are not ours",)
-            behind = behind or delta.generated * (1 - BEHIND_SHARE) > ours + slack
+            late = delta.generated * (1 - BEHIND_SHARE) > ours + slack
+            behind = behind or (late and not self._foreign)  # tokens of others explain it
         if delta.ttft_bound and delta.ttft_ms is not None:
             flags += (f"the server's TTFT is not known closer than: at most {delta.ttft_ms:g} ms",)
         return _window(delta, self._kv_max, others), behind, flags
@@ -115,10 +116,9 @@ class PageWatch:
         self._first, self._last = self._first or page, page
         if page.kv_usage is not None:
             self._kv_max = max(self._kv_max or 0.0, page.kv_usage)
-        there = (page.running or 0.0) + (page.waiting or 0.0)
-        self._above = self._above + 1 if there > self._concurrency else 0
-        if self._above >= _FOREIGN_SCRAPES:
-            self._foreign = f"other traffic: {there:.0f} requests on the server, {self._concurrency} are ours"
+        ours = self._concurrency
+        if others := self._others.look(page, ours):
+            self._foreign = f"other traffic: {ours + others} requests on the server, {ours} are ours"
 
 
 def _window(delta: Delta, kv_max: float | None, others: float | None) -> ServerWindow:

@@ -12,11 +12,7 @@ import pytest
 
 from tests.support import FAST, Home, until
 
-
-@pytest.fixture(autouse=True)
-def _nothing_left(home: Home) -> object:
-    yield
-    assert not home.processes()
+pytestmark = pytest.mark.usefixtures("nothing_left")
 
 
 def no_traceback(output: str) -> None:

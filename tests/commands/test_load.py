@@ -11,7 +11,6 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,26 +18,14 @@ import pytest
 
 from sparktui.schema.codec import loads
 from sparktui.schema.records import RequestRow
-from tests.commands.standin import MODEL, page, result_in, rows_in, stand_in
 from tests.contract.server import Server
+from tests.standin import MODEL, page, result_in, rows_in, stand_in
 from tests.support import Home
 
 SPARKTUI = (sys.executable, "-m", "sparktui")
 GENERATED = "generation_tokens_total"
 
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A fast stand-in: its steps are short against a window of two seconds."""
-    folder = tmp_path_factory.mktemp("server")
-    with stand_in(folder, "--sim-model", "tiny-h200", "--max-num-seqs", "16") as made:
-        yield made
-
-
-@pytest.fixture(autouse=True)
-def _nothing_left(home: Home) -> object:
-    yield
-    assert not home.processes()
+pytestmark = pytest.mark.usefixtures("nothing_left")
 
 
 def test_figures_rows_and_counters_agree(home: Home, server: Server) -> None:

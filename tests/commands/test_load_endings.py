@@ -4,29 +4,16 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.commands.standin import fault, flagged, no_faults, result_in, rows_in, stand_in
 from tests.contract.server import Server
+from tests.standin import fault, flagged, no_faults, result_in, rows_in, stand_in
 from tests.support import Home, until
 
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A fast stand-in: its steps are short against a window of two seconds."""
-    folder = tmp_path_factory.mktemp("server")
-    with stand_in(folder, "--sim-model", "tiny-h200", "--max-num-seqs", "16") as made:
-        yield made
-
-
-@pytest.fixture(autouse=True)
-def _nothing_left(home: Home) -> object:
-    yield
-    assert not home.processes()
+pytestmark = pytest.mark.usefixtures("nothing_left")
 
 
 def test_interrupt_ends_early_with_what_there_is(home: Home, server: Server) -> None:

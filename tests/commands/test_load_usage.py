@@ -8,14 +8,10 @@ from pathlib import Path
 import pytest
 
 from sparktui.commands.endpoint import base_url, check_writable
-from tests.commands.standin import stand_in
+from tests.standin import stand_in
 from tests.support import Home, free_port
 
-
-@pytest.fixture(autouse=True)
-def _nothing_left(home: Home) -> object:
-    yield
-    assert not home.processes()
+pytestmark = pytest.mark.usefixtures("nothing_left")
 
 
 def test_server_not_there(home: Home, tmp_path: Path) -> None:

@@ -6,31 +6,20 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from sparktui.schema.codec import loads
 from sparktui.schema.records import PrefixProbe
-from tests.commands.standin import stand_in
 from tests.contract.server import Server
+from tests.standin import stand_in
 from tests.support import Home, free_port
 
 KEY = "sk-not-for-your-eyes"
 TINY = ("--sim-model", "tiny-h200")
 
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with stand_in(tmp_path_factory.mktemp("server"), *TINY) as made:
-        yield made
-
-
-@pytest.fixture(autouse=True)
-def _nothing_left(home: Home) -> object:
-    yield
-    assert not home.processes()
+pytestmark = pytest.mark.usefixtures("nothing_left")
 
 
 def test_works(home: Home, server: Server) -> None:

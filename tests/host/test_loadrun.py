@@ -16,20 +16,12 @@ from sparktui.host.loadserver import sampler_beside
 from sparktui.schema.launch import LoadSpec
 from sparktui.schema.records import RequestRow
 from sparktui.server import ready
-from tests.commands.standin import MODEL, fault, flagged, no_faults, page, stand_in
 from tests.contract.server import Server
+from tests.standin import MODEL, fault, flagged, no_faults, page
 from tests.support import free_port
 
 SHORT = LoadSpec("chat", 32, 40)
 GENERATED = "generation_tokens_total"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A fast stand-in: its steps are short against a window of two seconds."""
-    folder = tmp_path_factory.mktemp("server")
-    with stand_in(folder, "--sim-model", "tiny-h200", "--max-num-seqs", "16") as made:
-        yield made
 
 
 @pytest.fixture(autouse=True)

@@ -11,17 +11,11 @@ import pytest
 from sparktui.host.probe import probe, useless_cache
 from sparktui.schema.records import PrefixProbe, ProbeAnswer
 from sparktui.server import ready
-from tests.commands.standin import MODEL, fault, no_faults, page, stand_in
 from tests.contract.server import Server
+from tests.standin import MODEL, fault, no_faults, page, stand_in
 from tests.support import free_port, until
 
 KEY = "sk-not-for-your-eyes"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with stand_in(tmp_path_factory.mktemp("server"), "--sim-model", "tiny-h200") as made:
-        yield made
 
 
 @pytest.fixture(autouse=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -31,14 +32,23 @@ def base_url(text: str) -> str:
         port = parts.port
         httpx.Request("GET", url)
     except (ValueError, httpx.InvalidURL) as exc:  # an encoding error of a host name is a ValueError
-        raise argparse.ArgumentTypeError(f"{text!r} is not a URL: {exc}") from None
+        why = f": {exc}" if _shown(text) == text else ""
+        raise argparse.ArgumentTypeError(f"{_shown(text)!r} is not a URL{why}") from None
     bare = parts.scheme in ("http", "https") and parts.hostname and not parts.query and not parts.fragment
     if not bare or (port is None and parts.netloc.endswith(":")):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a URL like http://127.0.0.1:8000")
+        raise argparse.ArgumentTypeError(f"{_shown(text)!r} is not a URL like http://127.0.0.1:8000")
     path = parts.path.rstrip("/")
     for ending in _ENDINGS:
         path = path.removesuffix(ending).rstrip("/")
     return f"{parts.scheme}://{parts.netloc}{path}"
+
+
+def _shown(text: str) -> str:
+    """What may be quoted of a URL: nothing that may be a secret, so no user, password, query or fragment."""
+    if "@" in text:  # in one that is wrong nobody knows where the password ends
+        return "…"
+    address = re.split(r"[?#]", text, maxsplit=1)[0]
+    return address if address == text else f"{address}?…"
 
 
 def check_writable(target: str | None) -> None:

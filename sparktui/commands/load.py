@@ -158,7 +158,7 @@ def _place(target: str) -> str:
 def _exit_code(result: LoadResult, *, interrupted: bool) -> int:
     if interrupted and not result.complete:
         return _INTERRUPTED
-    if not result.ttft_ms and not result.requests:
+    if not (result.output_tok_s or result.chunks_s or result.ttft_ms or result.requests):
         why = next(iter(result.error_kinds), "no answer came")
         complain(f"nothing could be measured: {why}")
         return 1

@@ -7,25 +7,36 @@ tokens of finished requests over the whole duration.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sparktui.compare.accounting import (
+    MIN_DECODE_TOKENS,
+    prefix_flags,
+    tokens_between,
+    untold,
+    usage_of_rows,
+    usage_over,
+)
 from sparktui.compare.loadwindow import Window, tokens_at
 from sparktui.compare.stats import percentile, slope_is_significant
 from sparktui.schema.codec import SCHEMA_VERSION
 from sparktui.schema.gaps import quantile
 from sparktui.schema.launch import LoadSpec
 from sparktui.schema.messages import LoadTotals
-from sparktui.schema.records import ClientHealth, LoadResult, RequestRow, ServerWindow
-from sparktui.schema.workloads import WORKLOADS, lengths, sampling
+from sparktui.schema.records import ClientHealth, LoadResult, RequestRow, ServerWindow, Usage
+from sparktui.schema.workloads import lengths, sampling
 
-MIN_DECODE_TOKENS = 32
 FEW = 100  # requests: under that a tail percentile is a single answer's
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 _QUIET_S = 5.0
 _SLOPE_BATCHES, _SLOPE_FROM_S, _SLOPE_SHARE = 6, 12.0, 0.03
-_PREFIX_SHARE = 0.01
+_KINDS = 10  # of errors, with one for all that are rarer
+_ID = re.compile(r"(?=[a-f-]*\d)[0-9a-f]{6,}(?:-[0-9a-f]{2,})*", re.IGNORECASE)  # or each would be a kind
+
+_Count = Callable[[float, float], float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +73,9 @@ def load_result(
     begun, ended = (span := window.span or [final])[0], span[-1]
     seconds = ended.t - begun.t if window.arrived else 0.0  # nothing came: no rate, not 0
     inside = [row for row in rows if row.ok and begun.t <= _end(row) <= ended.t]
-    tokens = None if _uncounted(begun, ended) else ended.output_tokens - begun.output_tokens
+    count = _counter(span, rows)
+    tokens = _told(count(begun.t, ended.t), ended.chunks - begun.chunks)
+    flags = _flags(asked, window, inside, final, beside, complete)
     known = lengths(asked.load)
     return LoadResult(
         schema=SCHEMA_VERSION,
@@ -79,22 +92,33 @@ def load_result(
         errors=final.errors,
         cancelled=final.cancelled,
         excluded=sum(row.decode_tokens is not None and _speed(row) is None for row in inside),
-        ttft_ms=percentiles(window.ttft_ms),
-        chunk_gap_ms=_gap_percentiles(window.gaps),
+        chunk_gap_ms=gap_percentiles(window.gaps),
         decode_tok_s=percentiles(_speeds(inside)) | _pooled(begun, ended),
         output_tok_s=_over(tokens, seconds),
         chunks_s=_over(ended.chunks - begun.chunks if tokens is None else None, seconds),
         client=client_health(span, beside.limited),
         server=beside.server,
-        ttfc_ms=percentiles(_later_content(inside)),
-        server_ttft_ms=percentiles(_server_ttfts(inside)),
         error_kinds=_error_kinds(rows),
         sampling=sent(asked.load),
         power_w=beside.power_w,
         joules_per_token=beside.joules / tokens if beside.joules and tokens else None,
-        flags=_flags(asked, window, inside, final, beside, complete),
+        flags=flags + _of_counts(span, rows) + _drift(span, count),
         complete=complete,
+        **_times(window, inside),
     )
+
+
+def _times(window: Window, inside: Sequence[RequestRow]) -> dict[str, dict[str, float]]:
+    return {
+        "ttft_ms": percentiles(window.ttft_ms),
+        "ttfc_ms": percentiles(_later_content(inside)),
+        "server_ttft_ms": percentiles(_server_ttfts(inside)),
+    }
+
+
+def _told(tokens: float | None, chunks: int) -> float | None:
+    """None where text came and no count with it."""
+    return tokens if tokens or not chunks else None
 
 
 def _end(row: RequestRow) -> float:
@@ -128,10 +152,22 @@ def _pooled(begun: LoadTotals, ended: LoadTotals) -> dict[str, float]:
     return {"pooled": tokens / seconds} if seconds > 0 and tokens > 0 else {}
 
 
-def _uncounted(begun: LoadTotals, ended: LoadTotals) -> bool:
-    """Whether the server counts no tokens for us: a rate of tokens would be made up."""
-    chunks_only = ended.output_tokens == begun.output_tokens and ended.chunks > begun.chunks
-    return ended.usage == "none" or (chunks_only and ended.usage != "final")
+def _usage(span: Sequence[LoadTotals], rows: Sequence[RequestRow]) -> Usage:
+    """Of the answers in the window, also those that ended after it."""
+    return usage_of_rows(rows, span[0].t, span[-1].t) or usage_over(span)
+
+
+def _counter(span: Sequence[LoadTotals], rows: Sequence[RequestRow]) -> _Count:
+    """Counts tokens between two times. None where the server counts none for us: a rate of tokens would be
+    made up."""
+    usage = _usage(span, rows)
+
+    def count(a: float, b: float) -> float | None:
+        if usage == "none":
+            return None
+        return tokens_between(rows, a, b) if usage == "final" else tokens_at(span, b) - tokens_at(span, a)
+
+    return count
 
 
 def percentiles(values: Sequence[float]) -> dict[str, float]:
@@ -141,7 +177,8 @@ def percentiles(values: Sequence[float]) -> dict[str, float]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _gap_percentiles(gaps: Mapping[str, int]) -> dict[str, float]:
+def gap_percentiles(gaps: Mapping[str, int]) -> dict[str, float]:
+    """p50, p95 and p99 in ms of chunk gaps (buckets of schema.gaps); empty without any."""
     found = {name: quantile(gaps, q) for name, q in QUANTILES.items()}
     return {name: value for name, value in found.items() if value is not None}
 
@@ -164,12 +201,17 @@ def client_health(span: Sequence[LoadTotals], limited: bool) -> ClientHealth:
 
 
 def _error_kinds(rows: Sequence[RequestRow]) -> dict[str, int]:
-    """How often each reason was given, the most frequent first."""
+    """How often each reason was given, the most frequent first; the rarest together as one."""
     kinds: dict[str, int] = {}
     for row in rows:
         if row.error:
-            kinds[row.error] = kinds.get(row.error, 0) + 1
-    return dict(sorted(kinds.items(), key=lambda kind: -kind[1]))
+            kind = _ID.sub("…", row.error)
+            kinds[kind] = kinds.get(kind, 0) + 1
+    ordered = sorted(kinds.items(), key=lambda kind: -kind[1])
+    if len(ordered) <= _KINDS:
+        return dict(ordered)
+    rest = ordered[_KINDS - 1 :]
+    return dict(ordered[: _KINDS - 1]) | {f"one of {len(rest)} other kinds": sum(n for _, n in rest)}
 
 
 def sent(load: LoadSpec) -> dict[str, Any]:
@@ -188,7 +230,7 @@ def _flags(
     beside: Beside,
     complete: bool,
 ) -> tuple[str, ...]:
-    span = window.span or [final]
+    span, server = window.span or [final], beside.server
     seconds = span[-1].t - span[0].t
     told = {
         f"ended early, after {window.seconds:.1f} s": not complete,
@@ -200,32 +242,34 @@ def _flags(
         f"no answers at the end: for {window.silent_s:.1f} s every request failed": window.lost,
         f"nothing came for the last {window.silent_s:.0f} s": not window.lost and window.silent_s > _QUIET_S,
         "client-limited": beside.limited,
-        "token counts come only at each answer's end": final.usage == "final",
         final.note: bool(final.note),
         **dict.fromkeys(beside.flags, True),
-        **_of_prefix_hits(asked.load, beside.server),
-        **_of_drift(span),
+        **dict.fromkeys(prefix_flags(asked.load.workload, server.prefix_hit_rate if server else None), True),
     }
     return tuple(text for text, holds in told.items() if holds)
 
 
-def _of_prefix_hits(load: LoadSpec, server: ServerWindow | None) -> dict[str, bool]:
-    workload = WORKLOADS.get(load.workload)
-    hits = (server.prefix_hit_rate if server else None) or 0.0
-    meant = workload is None or not workload.nonce
-    return {f"prefix hits {hits:.0%}": hits > _PREFIX_SHARE and not meant}
+def _of_counts(span: Sequence[LoadTotals], rows: Sequence[RequestRow]) -> tuple[str, ...]:
+    if _usage(span, rows) != "final":
+        return ()
+    cut = untold(rows, span[0].t, span[-1].t)
+    spread = f"{cut} of them broke off before it: their tokens are taken to have come as the others' did"
+    return ("token counts come only at each answer's end", *((spread,) if cut else ()))
 
 
-def _of_drift(span: Sequence[LoadTotals]) -> dict[str, bool]:
+def _drift(span: Sequence[LoadTotals], count: _Count) -> tuple[str, ...]:
     """Output rates of six equal parts that rise or fall together."""
     seconds = span[-1].t - span[0].t
     if seconds < _SLOPE_FROM_S:
-        return {}
+        return ()
     part = seconds / _SLOPE_BATCHES
-    edges = [tokens_at(span, span[0].t + i * part) for i in range(_SLOPE_BATCHES + 1)]
-    rates = [(b - a) / part for a, b in itertools.pairwise(edges)]
+    edges = [span[0].t + i * part for i in range(_SLOPE_BATCHES + 1)]
+    counts = [count(a, b) for a, b in itertools.pairwise(edges)]
+    rates = [tokens / part for tokens in counts if tokens is not None]
+    if len(rates) < _SLOPE_BATCHES:
+        return ()
     half = _SLOPE_BATCHES // 2
     first, last = sum(rates[:half]), sum(rates[half:])
-    drifts = first > 0 and abs(last / first - 1) > _SLOPE_SHARE and slope_is_significant(rates)
-    change = last / first - 1 if first > 0 else 0.0
-    return {f"not steady: output tok/s moved by {change:+.0%} between the window's halves": drifts}
+    if first <= 0 or abs(last / first - 1) <= _SLOPE_SHARE or not slope_is_significant(rates):
+        return ()
+    return (f"not steady: output tok/s moved by {last / first - 1:+.0%} between the window's halves",)

@@ -165,7 +165,7 @@ class AbRun:
         if measured.errors and not await self._rig.still_serves():
             raise Unmeasurable("the server's engine was lost")
         variant = self._plan.arms[e.arm].variant
-        place = cells.Place(e.arm, variant, e.start, e.concurrency, e.steady)
+        place = cells.Place(e.arm, variant, e.start, e.concurrency, e.steady, self._rig.load.workload)
         cell = cells.cell(measured, place, cells.Energy(meter.mean_w, meter.joules_over(measured.seconds)))
         self._journal.add("experiment", _told(cell), data={"cell": to_plain(cell)})
         return ex.measured(e, cell)

@@ -7,19 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sparktui.compare.accounting import MIN_DECODE_TOKENS, account, prefix_flags, usage_over
+from sparktui.compare.loadresult import gap_percentiles
+from sparktui.compare.loadwindow import tokens_at
 from sparktui.compare.stats import decode_value, output_value, percentile
-from sparktui.host.clientfigures import gap_quantiles, limited
+from sparktui.host.clientfigures import limited
 from sparktui.metrics.page import Page
 from sparktui.metrics.window import Delta, difference, restarted
+from sparktui.schema.gaps import merged
 from sparktui.schema.messages import LoadTotals
 from sparktui.schema.records import Batch, Cell, RequestRow
 
-_MIN_DECODE_TOKENS = 32
 _P95_FROM = 100  # requests; no tail percentile under that
-_FOREIGN_SHARE = 0.02
-_BEHIND_SHARE = 0.01
-_PREFIX_SHARE = 0.01
-_SLACK_TOKENS = 8.0  # a stream: what the server counted and is still on its way
 
 
 class Foreign(Exception):
@@ -28,13 +27,14 @@ class Foreign(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Which cell: arm, its label, boot number, load, and whether the rates had settled."""
+    """Which cell: arm, its label, boot number, load, whether the rates had settled, and the workload."""
 
     arm: int
     variant: str
     start: int
     concurrency: int
     steady: bool
+    workload: str = "chat"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +73,18 @@ class Measured:
     def errors(self) -> int:
         return self.ended.errors - self.begun.errors
 
+    @property
+    def in_time(self) -> bool:
+        """Whether our token counts came with the tokens: else they are of another time than the window."""
+        return usage_over(self.series) == "continuous"
+
 
 def cell(measured: Measured, place: Place, energy: Energy) -> Cell:
     """The cell of a window. Raises Foreign when the server counted more tokens than we received."""
     server = measured.server()
-    decode, output = decode_value(measured.batches), output_value(measured.batches)
+    decode = decode_value(measured.batches)
     ok = [row for row in measured.rows if row.ok]
-    counted = measured.ended.output_tokens - measured.begun.output_tokens
+    output_tok_s, counted = _output(measured, server)
     return Cell(
         arm=place.arm,
         variant=place.variant,
@@ -88,35 +93,53 @@ def cell(measured: Measured, place: Place, energy: Energy) -> Cell:
         seconds=measured.seconds,
         batches=measured.batches,
         decode_tok_s=decode.rate if decode else None,
-        output_tok_s=output.rate if output else None,
+        output_tok_s=output_tok_s,
         ttft_ms=_percentiles([row.ttft_ms for row in ok if row.ttft_ms is not None]),
-        chunk_gap_ms=gap_quantiles(measured.series[1:]),
+        chunk_gap_ms=gap_percentiles(merged(line.gaps for line in measured.series[1:])),
         kv_usage_max=measured.kv_max,
         power_w=energy.mean_w,
         joules_per_token=energy.joules / counted if energy.joules and counted else None,
         requests=len(measured.rows),
         errors=measured.errors,
-        excluded=sum((row.decode_tokens or 0) < _MIN_DECODE_TOKENS for row in ok),
+        excluded=sum((row.decode_tokens or 0) < MIN_DECODE_TOKENS for row in ok),
         flags=_flags(measured, place, server),
         **_server_fields(server),
     )
 
 
+def _output(measured: Measured, server: Delta | None) -> tuple[float | None, float]:
+    """Output tok/s, and tokens of the window. Where ours don't come in time, they are the server's."""
+    if not measured.in_time and server is not None and server.output_tok_s is not None:
+        return server.output_tok_s, server.output_tok_s * measured.seconds
+    output = output_value(measured.batches)
+    counted = measured.ended.output_tokens - measured.begun.output_tokens
+    return output.rate if output else None, float(counted)
+
+
 def _flags(measured: Measured, place: Place, server: Delta | None) -> tuple[str, ...]:
-    flags = {} if place.steady else {"not steady": True}
+    behind = False
     ours = _ours_between(measured)
     if server is not None and server.generated is not None and ours is not None:
-        slack = _SLACK_TOKENS * place.concurrency
-        if server.generated > ours * (1 + _FOREIGN_SHARE) + slack:
+        told = account(server.generated, ours, place.concurrency)
+        if told.foreign:
             raise Foreign(
                 f"other traffic: the server made {server.generated:.0f} tokens, {ours:.0f} are ours"
             )
-        flags["client-limited"] = server.generated * (1 - _BEHIND_SHARE) > ours + slack
-    flags["client-limited"] = flags.get("client-limited", False) or limited(measured.series)
-    hits = (server.prefix_hit_rate if server else None) or 0.0
-    flags[f"prefix hits {hits:.0%}"] = hits > _PREFIX_SHARE
-    flags["failed requests"] = measured.errors > 0
+        behind = told.behind
+    flags = {
+        "not steady": not place.steady,
+        "client-limited": behind or limited(measured.series),
+        **dict.fromkeys(prefix_flags(place.workload, server.prefix_hit_rate if server else None), True),
+        "failed requests": measured.errors > 0,
+        _late_counts(server): not measured.in_time and measured.ended.chunks > measured.begun.chunks,
+    }
     return tuple(name for name, raised in flags.items() if raised)
+
+
+def _late_counts(server: Delta | None) -> str:
+    """Without a count of the server, what we count is of answers that ended, and none at all of others."""
+    whose = "" if server is None or server.output_tok_s is None else ": output tok/s is the server's"
+    return f"token counts don't come in time{whose}"
 
 
 def _server_fields(server: Delta | None) -> dict[str, Any]:
@@ -152,17 +175,9 @@ def batch_between(a: LoadTotals, b: LoadTotals) -> Batch:
 
 
 def _ours_between(measured: Measured) -> float | None:
-    """Tokens that we received between the first and the last scrape, interpolated between totals."""
-    if len(measured.pages) < 2:
+    """Tokens that we received between the first and the last scrape, interpolated between totals. None where
+    their counts don't come in time."""
+    if len(measured.pages) < 2 or not measured.in_time:
         return None
-    return _tokens_at(measured.series, measured.pages[-1].t) - _tokens_at(
-        measured.series, measured.pages[0].t
-    )
-
-
-def _tokens_at(series: Sequence[LoadTotals], t: float) -> float:
-    for a, b in itertools.pairwise(series):
-        if a.t <= t <= b.t:
-            share = (t - a.t) / (b.t - a.t) if b.t > a.t else 0.0
-            return a.output_tokens + share * (b.output_tokens - a.output_tokens)
-    return float(series[0].output_tokens if t < series[0].t else series[-1].output_tokens)
+    first, last = measured.pages[0].t, measured.pages[-1].t
+    return tokens_at(measured.series, last) - tokens_at(measured.series, first)

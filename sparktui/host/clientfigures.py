@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sparktui.compare.accounting import usage_over
 from sparktui.compare.stats import percentile
 from sparktui.schema.gaps import merged, quantile
 from sparktui.schema.messages import LoadTotals
@@ -32,7 +33,7 @@ def client_figures(span: Sequence[LoadTotals]) -> ClientFigures:
     a, b = span[0], span[-1]
     seconds = b.t - a.t
     loaded = any(t.asked or t.in_flight for t in span)
-    counted = b.usage != "none"
+    counted = usage_over(span) != "none"
     decoding = b.stream_seconds - a.stream_seconds
     gaps = merged(t.gaps for t in span[1:])
     ttft = list(itertools.chain.from_iterable(t.ttft_ms for t in span[1:]))
@@ -44,13 +45,6 @@ def client_figures(span: Sequence[LoadTotals]) -> ClientFigures:
         gap_ms=quantile(gaps, 0.5),
         gap_p99_ms=quantile(gaps, 0.99),
     )
-
-
-def gap_quantiles(lines: Sequence[LoadTotals]) -> dict[str, float]:
-    """p50, p95 and p99 of the chunk gaps that these lines report, in ms; empty without any."""
-    gaps = merged(totals.gaps for totals in lines)
-    found = {f"p{q}": quantile(gaps, q / 100) for q in (50, 95, 99)}
-    return {name: value for name, value in found.items() if value is not None}
 
 
 def limited(totals: Sequence[LoadTotals]) -> bool:

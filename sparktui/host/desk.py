@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from sparktui.compare.prefix import judge
 from sparktui.host.ab import AbRun
 from sparktui.host.journal import Journal, Level
 from sparktui.host.probe import useless_cache
@@ -26,6 +27,7 @@ from sparktui.schema.messages import (
     StopRun,
     SwitchArm,
 )
+from sparktui.schema.records import PrefixProbe
 from sparktui.schema.workloads import WORKLOADS
 
 MAX_STREAMS = 4096
@@ -115,15 +117,24 @@ class Desk:
     async def _probe_prefix_cache(self) -> None:
         """Our own load pauses meanwhile: it would be in the counters."""
         try:
-            await self._rig.drain()
-            found = await self._rig.probe_prefix_cache()
+            found = await self._probed()
             level: Level = "warning" if found.call == "useless" else "info"
             self._journal.add("note", found.text, level, {"prefix_probe": to_plain(found)})
             if found.call == "useless":
                 self._journal.add_finding(useless_cache(found))
         finally:
             self._probing = None
-            await self.restore_load()
+            if not self.stopping.is_set():
+                await self.restore_load()
+
+    async def _probed(self) -> PrefixProbe:
+        """Whatever goes wrong is an answer, too: who asked waits for one."""
+        try:
+            if not await self._rig.drain():
+                return judge((), "our own requests did not end")
+            return await self._rig.probe_prefix_cache()
+        except Exception as exc:
+            return judge((), f"{exc}" or type(exc).__name__)
 
     async def _switch(self, intent: SwitchArm) -> None:
         self._must_be_free()

@@ -19,6 +19,7 @@ from sparktui.host.serverfigures import (
     roof_share,
     server_decode,
     server_figures,
+    told_by_answers,
 )
 from sparktui.metrics.liveness import Liveness
 from sparktui.metrics.others import Others
@@ -132,7 +133,9 @@ class Live:
 
     def _server(self, page: Page) -> dict[str, Any]:
         delta = self.scrapes.window(self.window_s, self.changed)
-        return gauges(page) | server_figures(delta) | self._of_others(page)
+        since = max(page.t - self.window_s, self.changed)
+        told = told_by_answers(reversed(self.rows), since)
+        return gauges(page) | server_figures(delta) | told | self._of_others(page)
 
     def _of_others(self, page: Page) -> dict[str, Any]:
         """Their tokens only while three scrapes in a row have shown requests of theirs."""

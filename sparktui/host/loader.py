@@ -22,6 +22,7 @@ from sparktui.schema.messages import (
 from sparktui.schema.records import RequestRow
 
 _LINE_LIMIT = 1 << 20
+_END_S = 5.0  # for it to close its streams
 
 
 class LoadGone(Exception):
@@ -37,6 +38,7 @@ class Loader:
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.Task[None] | None = None
         self._news = asyncio.Condition()
+        self._changing = asyncio.Lock()  # two starts at once would leave a process behind
         self._failure = ""
         self.totals: LoadTotals | None = None
 
@@ -47,18 +49,19 @@ class Loader:
     async def start(
         self, config: LoadConfig, key: str | None = None, tokenize_key: str | None = None
     ) -> None:
-        """Spawn it, idle. API keys go by the environment: ``key`` is that of ``url``, ``tokenize_key``
-        that of ``tokenize_url``."""
-        await self.stop()
-        self.totals, self._failure = None, ""
-        keys = {"VLLM_API_KEY": key, TOKENIZE_KEY: tokenize_key}
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable, "-P", "-m", "sparktui.load",
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=_LINE_LIMIT,
-            env={**os.environ, **{name: value for name, value in keys.items() if value}},
-        )  # fmt: skip
-        self._reader = asyncio.create_task(self._read(self._process))
-        await self._send(config)
+        """Spawn it, idle; one that runs is stopped. API keys go by the environment, and no others of
+        these names do: ``key`` is that of ``url``, ``tokenize_key`` that of ``tokenize_url``."""
+        async with self._changing:
+            await self._end()
+            self.totals, self._failure = None, ""
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable, "-P", "-m", "sparktui.load",
+                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=_LINE_LIMIT,
+                env=_environment({"VLLM_API_KEY": key, TOKENIZE_KEY: tokenize_key}),
+                process_group=0,  # a terminal's Ctrl-C is for us: it ends with its stdin
+            )  # fmt: skip
+            self._reader = asyncio.create_task(self._read(self._process))
+            await self._send(config)
 
     async def aim(self, target: LoadTarget) -> None:
         """Ask for another number of streams; a process that is gone takes no orders."""
@@ -67,16 +70,23 @@ class Loader:
 
     async def stop(self) -> None:
         """Close our own streams first: a server with one open waits for it."""
+        async with self._changing:
+            await self._end()
+
+    async def _end(self) -> None:
         process, self._process = self._process, None
         if process is None:
             return
         if process.stdin is not None:
             process.stdin.close()
         try:
-            await asyncio.wait_for(process.wait(), 5)
+            await asyncio.wait_for(process.wait(), _END_S)
         except TimeoutError:
-            process.kill()
+            _kill(process)
             await process.wait()
+        except asyncio.CancelledError:
+            _kill(process)
+            raise
         if self._reader is not None:
             await self._reader
 
@@ -86,7 +96,7 @@ class Loader:
             before = self.totals
             await self._news.wait_for(lambda: self.totals is not before or bool(self._failure))
         if self._failure or self.totals is None:
-            raise LoadGone(self._failure)
+            raise LoadGone(self._failure or "the load process was started anew")
         return self.totals
 
     async def _send(self, message: LoadConfig | LoadTarget) -> None:
@@ -120,3 +130,14 @@ class Loader:
             elif isinstance(message, LoadFailed):
                 self._failure = message.error
             self._news.notify_all()
+
+
+def _environment(keys: dict[str, str | None]) -> dict[str, str]:
+    """Ours, with exactly these keys: one of our environment is not for every server."""
+    kept = {name: value for name, value in os.environ.items() if name not in keys}
+    return kept | {name: value for name, value in keys.items() if value}
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        process.kill()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import time
 from collections import deque
@@ -17,14 +18,17 @@ from sparktui.gpu.sampler import GpuSampler, PowerMeter
 from sparktui.host.clientfigures import ClientFigures, client_figures
 from sparktui.host.loader import Loader, LoadGone
 from sparktui.host.loadserver import PageWatch, sampler_beside
+from sparktui.load.errors import BUSY, LONGEST_PAUSE_S
 from sparktui.schema.launch import LoadSpec
-from sparktui.schema.messages import LoadConfig, LoadTarget, LoadTotals
+from sparktui.schema.messages import TOKENIZE_KEY, LoadConfig, LoadTarget, LoadTotals
 from sparktui.schema.records import LoadResult, RequestRow
 
 DRAIN_S = 5.0  # for streams in flight to end
 GIVE_UP_S = 3.0  # nothing but failures for so long: the server has gone
+BUSY_GIVE_UP_S = LONGEST_PAUSE_S + GIVE_UP_S  # it may have asked for peace: each stream asks once more
 _CUT_S = 2.0
 _START_S, _SILENT_S = 60.0, 10.0  # of the load process: its start, and between two of its lines
+_PREPARE_S = 30.0  # from its first line to its first request: prompts take 5 s at most
 _RECENT = 25  # lines of totals, five seconds
 
 
@@ -90,6 +94,7 @@ class _Run:
         self._meter: PowerMeter | None = None
         self._loader = Loader(self._take_row, self._take)
         self._aimed = False
+        self._refused: int | None = None  # HTTP status of the last request that failed
         self._problem = ""
 
     async def result(self) -> LoadResult:
@@ -98,7 +103,7 @@ class _Run:
             job.url, job.model, job.load, secrets.token_hex(8), stall_s=job.stall_s,
             tokenize_url=job.metrics_url or job.url,
         )  # fmt: skip
-        await self._loader.start(config)
+        await self._loader.start(config, os.environ.get("VLLM_API_KEY"), os.environ.get(TOKENIZE_KEY))
         self._pages.start()
         if self._gpu is not None:
             self._gpu.start()
@@ -118,6 +123,7 @@ class _Run:
         """Until the time is up. False when it ended early."""
         self._aimed = True
         await self._loader.aim(LoadTarget(self._job.concurrency))
+        prepared_by = time.monotonic() + _PREPARE_S
         while not self._stop.is_set():
             try:
                 await self._next(_SILENT_S)
@@ -126,7 +132,9 @@ class _Run:
                     raise
                 self._problem = str(exc)
                 return False
-            if self._window.lost and self._window.silent_s >= GIVE_UP_S:
+            if not self._window.series and time.monotonic() > prepared_by:
+                raise LoadGone(f"the load process sent no request for {_PREPARE_S:g} s")
+            if self._window.lost and self._window.silent_s >= self._give_up_s():
                 return False
             if self._window.seconds >= self._job.seconds:
                 return not self._window.lost
@@ -146,7 +154,12 @@ class _Run:
         figures = client_figures(list(self._recent))
         self._on_progress(Progress(elapsed, totals, figures, totals.asked == 0 and totals.done > 0))
 
+    def _give_up_s(self) -> float:
+        return BUSY_GIVE_UP_S if self._refused in BUSY else GIVE_UP_S
+
     def _take_row(self, row: RequestRow) -> None:
+        if row.error:
+            self._refused = row.status
         self._rows.append(row)
         self._on_row(row)
 
@@ -188,12 +201,14 @@ class _Run:
         """Wait until the load process is there. Raises LoadGone, also when ``stop`` is set before."""
         ready = asyncio.create_task(self._next(_START_S))
         stopped = asyncio.create_task(self._stop.wait())
-        await asyncio.wait({ready, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        stopped.cancel()
-        if not ready.done():
+        try:
+            await asyncio.wait({ready, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if not ready.done():
+                raise LoadGone("it was interrupted before its first request")
+            await ready
+        finally:
             ready.cancel()
-            raise LoadGone("it was interrupted before its first request")
-        await ready
+            stopped.cancel()
 
     async def _next(self, limit_s: float) -> LoadTotals:
         try:

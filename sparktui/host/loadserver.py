@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import httpx
 import psutil
 
+from sparktui.compare.accounting import account, usage_over
 from sparktui.compare.loadwindow import tokens_at
 from sparktui.gpu.sampler import GpuSampler
 from sparktui.gpu.standin import StandIn
@@ -23,8 +24,6 @@ from sparktui.schema.messages import LoadTotals
 from sparktui.schema.records import ServerWindow
 
 SCRAPE_S = 1.0
-FOREIGN_SHARE, BEHIND_SHARE = 0.02, 0.01
-SLACK_TOKENS = 8.0  # a stream: what the server counted and is still on its way
 _SCRAPE_TIMEOUT_S, _LAST_S = 5.0, 1.0
 
 
@@ -82,15 +81,14 @@ class PageWatch:
             return None, behind, (*flags, self._problem or "no server figures: too few scrapes in the window")
         delta = difference(first, last)
         others = None
-        if delta.generated is not None and span[-1].usage != "none":
-            series = [*span, *beyond]
+        series = [*span, *beyond]
+        if delta.generated is not None and usage_over(series) == "continuous":
             ours = tokens_at(series, last.t) - tokens_at(series, first.t)
-            slack = SLACK_TOKENS * self._concurrency
-            others = delta.generated - ours
-            if others > FOREIGN_SHARE * ours + slack:
+            told = account(delta.generated, ours, self._concurrency)
+            others = told.others
+            if told.foreign:
                 flags += (f"other traffic: {others:.0f} of {delta.generated:.0f} tokens are not ours",)
-            late = delta.generated * (1 - BEHIND_SHARE) > ours + slack
-            behind = behind or (late and not self._foreign)  # tokens of others explain it
+            behind = behind or (told.behind and not self._foreign)  # tokens of others explain it
         if delta.ttft_bound and delta.ttft_ms is not None:
             flags += (f"the server's TTFT is not known closer than: at most {delta.ttft_ms:g} ms",)
         return _window(delta, self._kv_max, others), behind, flags

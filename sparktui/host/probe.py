@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 from time import monotonic
 
 import httpx
 
 from sparktui.compare.prefix import TIMES, judge
-from sparktui.load.streams import ClosedLoop
+from sparktui.host.asker import Asker
+from sparktui.host.keys import same_origin
+from sparktui.host.loader import LoadGone
 from sparktui.metrics.page import Page
 from sparktui.metrics.scrape import ScrapeError, scrape
 from sparktui.metrics.window import restarted
 from sparktui.schema.launch import LoadSpec
 from sparktui.schema.live import Finding
-from sparktui.schema.messages import LoadConfig, LoadTarget
+from sparktui.schema.messages import LoadConfig
 from sparktui.schema.records import PrefixProbe, ProbeAnswer, RequestRow
 from sparktui.server import ready
 
-INPUT_TOKENS, OUTPUT_TOKENS = 2000, 4
+INPUT_TOKENS = 2000
+OUTPUT_TOKENS = 32  # long enough to tell the stream to end after this answer
+_INTERVAL_S = 0.02  # between two lines of the load process
+_ATTEMPTS, _APART = 3, 1000  # prompt numbers
 _SETTLE_S, _POLL_S = 3.0, 0.1
 _STALL_S = 60.0
 _GENERATED, _QUERIES, _HITS = (
@@ -38,27 +44,48 @@ async def probe(
     *,
     key: str | None = None,
     input_tokens: int = INPUT_TOKENS,
+    asker: Asker | None = None,
 ) -> PrefixProbe:
     """Ask ``url`` three times for the same; ``metrics_url``: base URL of the vLLM behind it, where it is
-    another. ``key``: the API key, else VLLM_API_KEY of the environment. Raises nothing: what hinders is told
-    as "not known"."""
+    another. ``key``: the API key of ``url``, else VLLM_API_KEY of the environment. ``asker``: for a caller
+    that wants to know its process. Raises nothing: what hinders is told as "not known"."""
     base = metrics_url or url
-    before = await _page(http, base)
-    if before is not None and (there := (before.running or 0) + (before.waiting or 0)):
+    key = key or os.environ.get("VLLM_API_KEY") or None
+    most = await _room(http, url, model, key)
+    config = _config(url, model, base, input_tokens if most is None else min(input_tokens, most))
+    asker = asker or Asker()
+    try:
+        await asker.start(config, key, key if same_origin(url, base) else None)
+        for attempt in range(_ATTEMPTS):
+            found = await _three(asker, http, base, attempt * _APART)
+            if found is not None:
+                return found
+        return judge((), "the server answers too fast for one request at a time")
+    except (LoadGone, OSError) as exc:
+        return judge((), str(exc))
+    finally:
+        await asker.stop()
+
+
+async def _three(asker: Asker, http: httpx.AsyncClient, base: str, prompt: int) -> PrefixProbe | None:
+    """One prompt three times, with a page around each; None when a request slipped in between. Raises
+    LoadGone."""
+    before = await _quiet(http, base)
+    if before is not None and (there := _requests(before)):
         return judge((), f"{there:.0f} requests of others are on the server")
     answers: list[ProbeAnswer] = []
     engines = before.engines if before is not None else 1
-    most = await _room(http, url, model, key)
-    tokens = input_tokens if most is None else min(input_tokens, most)
-    async with _Asker(_config(url, model, base, tokens), key) as asker:
-        for _ in range(TIMES):
-            row = await asker.ask()
-            after = await _settled(http, base, before, row) if before is not None else None
-            problem = _problem(row, before, after)
-            if problem:
-                return judge(answers, problem)
-            answers.append(_answer(row, before, after))
-            before = after
+    for _ in range(TIMES):
+        rows = await asker.ask(prompt)
+        if len(rows) != 1:
+            return None
+        (row,) = rows
+        after = await _settled(http, base, before, row) if before is not None else None
+        problem = _problem(row, before, after)
+        if problem:
+            return judge(answers, problem)
+        answers.append(_answer(row, before, after))
+        before = after
     return judge(answers, engines=engines)
 
 
@@ -79,33 +106,12 @@ def useless_cache(found: PrefixProbe) -> Finding:
     )
 
 
-class _Asker(ClosedLoop):
-    """One stream that asks for the same prompt, once a call."""
-
-    def __init__(self, config: LoadConfig, key: str | None) -> None:
-        super().__init__(config, self._take)
-        self._key = key
-        self._answered: asyncio.Queue[RequestRow] = asyncio.Queue()
-
-    async def __aenter__(self) -> _Asker:
-        await super().__aenter__()
-        if self._key and self._session is not None:
-            self._session.headers["Authorization"] = f"Bearer {self._key}"
-        return self
-
-    def _take(self, row: RequestRow) -> None:
-        self.target = 0  # before the stream asks again
-        self._answered.put_nowait(row)
-
-    async def ask(self) -> RequestRow:
-        await self.aim(LoadTarget(1, next_prompt=0))
-        return await self._answered.get()
-
-
 def _config(url: str, model: str, base: str, input_tokens: int) -> LoadConfig:
     """A prompt that no server has seen: its nonce is this probe's own, so the first request can't hit."""
     spec = LoadSpec("chat", input_tokens, OUTPUT_TOKENS, temperature=0.0)
-    return LoadConfig(url, model, spec, secrets.token_hex(8), stall_s=_STALL_S, tokenize_url=base)
+    return LoadConfig(
+        url, model, spec, secrets.token_hex(8), interval_s=_INTERVAL_S, stall_s=_STALL_S, tokenize_url=base
+    )
 
 
 async def _room(http: httpx.AsyncClient, url: str, model: str, key: str | None) -> int | None:
@@ -123,6 +129,19 @@ async def _page(http: httpx.AsyncClient, base: str) -> Page | None:
         return await scrape(http, base)
     except ScrapeError:
         return None
+
+
+async def _quiet(http: httpx.AsyncClient, base: str) -> Page | None:
+    """The page without requests, or after a while the one with those that stay: a server takes a moment to
+    see that a stream was closed."""
+    give_up = monotonic() + _SETTLE_S
+    while (page := await _page(http, base)) is not None and _requests(page) and monotonic() < give_up:
+        await asyncio.sleep(_POLL_S)
+    return page
+
+
+def _requests(page: Page) -> float:
+    return (page.running or 0) + (page.waiting or 0)
 
 
 async def _settled(http: httpx.AsyncClient, base: str, before: Page, row: RequestRow) -> Page | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import os
 import time
 from time import monotonic
 
@@ -14,10 +13,12 @@ import httpx
 from sparktui.gpu.memory import host_memory
 from sparktui.gpu.sampler import GpuSampler
 from sparktui.gpu.standin import StandIn
+from sparktui.host.asker import Asker
 from sparktui.host.experiment import Boot
 from sparktui.host.journal import Journal
+from sparktui.host.keys import load_keys
 from sparktui.host.live import Live
-from sparktui.host.loader import Loader
+from sparktui.host.loader import Loader, LoadGone
 from sparktui.host.measure import Bench
 from sparktui.host.owner import BootFailed, Owner
 from sparktui.host.probe import probe
@@ -29,8 +30,7 @@ from sparktui.schema.messages import LoadConfig, LoadTarget, LoadTotals
 from sparktui.schema.records import PrefixProbe, RequestRow, ServerRecord
 from sparktui.server.ready import api_key, healthy
 
-PROXY_KEY = "SPARKTUI_LOAD_API_KEY"  # what the proxy of load.url wants, where it is another key
-_DRAIN_S = 10.0
+_DRAIN_S, _CUT_S = 10.0, 3.0
 _HEALTH_S = 3.0
 _MEMORY_BACK_S = 60.0
 _MEMORY_SLACK_MIB = 1024.0
@@ -54,7 +54,8 @@ class Rig:
         self.loader = Loader(self._on_row, self._on_totals)
         self._load_note = ""
         self.owner = Owner(run, journal, http)
-        self.owner.helpers = lambda: (self.loader.pid,) if self.loader.pid else ()
+        self._asker = Asker()
+        self.owner.helpers = lambda: tuple(pid for pid in (self.loader.pid, self._asker.pid) if pid)
         first = plan.arms[0]
         self.gpu = GpuSampler(make=lambda: StandIn(first.url)) if first.runner == "sim" else GpuSampler()
         self.gpu.start()
@@ -108,11 +109,10 @@ class Rig:
         """The same nonce in every boot, and another one for the next load process in it: a prompt seen
         before is a prefix hit."""
         load = self.load
-        own = api_key(spec)
-        key = (os.environ.get(PROXY_KEY) if load.url else None) or own
+        key, own = load_keys(spec, load.url)
         config = LoadConfig(
             url=load.url or spec.url,
-            model=load.model or spec.model,
+            model=spec.model,
             spec=load,
             nonce=":".join((self._run.id, *self._seen)),
             stall_s=self._plan.measure.stall_s,
@@ -122,10 +122,11 @@ class Rig:
         self._seen = (str(round(time.time())),)
 
     async def set_workload(self, load: LoadSpec) -> None:
-        """Other requests from now on; the streams of before are cut."""
+        """Other requests from now on, the streams of before are cut; where nothing serves yet, from its first
+        request on."""
         self.load = load
         self._run.write_plan(dataclasses.replace(self._run.plan(), load=load))
-        if self.spec is not None and self.owner.lives:
+        if self.spec is not None and self.owner.lives and self.owner.view.state == "ready":
             await self._start_load(self.spec)
             self.live.forget_load()
 
@@ -156,7 +157,8 @@ class Rig:
     async def probe_prefix_cache(self) -> PrefixProbe:
         """The same request three times. Our own load must be off."""
         assert self.spec is not None
-        return await probe(self._http, self.spec.url, self.spec.model, key=api_key(self.spec))
+        spec = self.spec
+        return await probe(self._http, spec.url, spec.model, key=api_key(spec), asker=self._asker)
 
     async def drive(self, concurrency: int, *, cut: bool = False) -> None:
         """So many streams from now on; fewer drain, or are cut."""
@@ -171,14 +173,28 @@ class Rig:
             await asyncio.sleep(0.3)
         return False
 
-    async def drain(self) -> None:
-        """No new requests; those in flight get a while to end."""
+    async def drain(self) -> bool:
+        """No new requests; those in flight get a while to end, then they are cut. Whether none is left."""
         await self.drive(0)
-        until = monotonic() + _DRAIN_S
-        while self.loader.pid and self.loader.totals and self.loader.totals.in_flight:
-            if monotonic() > until or self.owner.died.is_set():
-                return
-            await self.loader.next_totals()
+        if await self._idle_within(_DRAIN_S):
+            return True
+        await self.drive(0, cut=True)
+        return await self._idle_within(_CUT_S)
+
+    async def _idle_within(self, seconds: float) -> bool:
+        """Whether all streams of ours end in this time; those of a load process or a server that is gone have
+        ended."""
+        try:
+            async with asyncio.timeout(seconds):
+                while self.loader.pid and not self.owner.died.is_set():
+                    totals = await self.loader.next_totals()
+                    if totals.asked == 0 and totals.in_flight == 0:
+                        break
+        except TimeoutError:
+            return False
+        except LoadGone:
+            return self.loader.pid is None
+        return True
 
     async def stop(self) -> None:
         """Load first, then the server, then wait for its memory."""
@@ -187,6 +203,7 @@ class Rig:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._scraper
             self._scraper = None
+        await self._asker.stop()
         await self.loader.stop()
         await self.owner.stop()
         self.live.reset()
@@ -233,6 +250,7 @@ class Rig:
 
     async def close(self) -> None:
         """Let go of everything but the server."""
+        await self._asker.stop()
         await self.loader.stop()
         self.gpu.stop()
         self._rows.close()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sparktui.compare.loadwindow import tokens_at
+from sparktui.compare.stats import percentile
 from sparktui.metrics.page import Page
 from sparktui.metrics.window import Delta, difference
 from sparktui.schema.launch import Roof
 from sparktui.schema.messages import LoadTotals
+from sparktui.schema.records import RequestRow
 
 _AROUND_S = 1.5  # a page's own time is not known better: a busy server takes so long for it
 _GONE_S = 10.0  # without a line of totals for so long, a load process is gone and so are its requests
@@ -46,6 +48,25 @@ def server_figures(delta: Delta | None) -> dict[str, Any]:
         "preemptions": delta.preemptions,
         "read_gb_s": delta.read_gb_s,
     }
+
+
+def told_by_answers(rows: Iterable[RequestRow], since: float) -> dict[str, Any]:
+    """vLLM's own figures of the requests of ours that ended since then: exact, where the histograms only
+    bound. Its TTFT begins when a request is scheduled, so its queue belongs to it. ``rows``: newest first."""
+    told = []
+    for row in rows:
+        if row.start + (row.total_ms or 0.0) / 1000 < since:
+            break
+        if row.server is not None:
+            told.append(row.server)
+    ttft = [times.ttft_ms + (times.queue_ms or 0.0) for times in told if times.ttft_ms is not None]
+    tpot = [times.mean_itl_ms for times in told if times.mean_itl_ms is not None]
+    figures: dict[str, Any] = {}
+    if ttft:
+        figures |= {"server_ttft_ms": percentile(ttft, 0.5), "server_ttft_bound": False}
+    if tpot:
+        figures |= {"server_tpot_ms": percentile(tpot, 0.5), "server_tpot_bound": False}
+    return figures
 
 
 def server_decode(pages: Sequence[Page]) -> float | None:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from sparktui.schema.records import Usage
-
-_POORER: dict[Usage, int] = {"": 0, "continuous": 1, "final": 2, "none": 3}
+from sparktui.schema.usage import USAGE_S, poorest
 
 
 @dataclass(slots=True)
 class Counts:
-    """Cumulative over the life of the load process, except ``ttft_ms`` and ``gaps``: see ``take``."""
+    """Cumulative over the life of the load process, except ``ttft_ms`` and ``gaps`` (see ``take``) and the
+    kind of usage (see ``usage``)."""
 
     done: int = 0
     ok: int = 0
@@ -23,15 +23,20 @@ class Counts:
     decode_tokens: int = 0
     stream_seconds: float = 0.0
     chunks: int = 0
-    usage: Usage = ""
     last_error: str = ""
     ttft_ms: list[float] = field(default_factory=list)  # of the first texts since the last ``take``
     gaps: dict[int, int] = field(default_factory=dict)  # chunk gaps since then: buckets of schema.gaps
+    _told: dict[Usage, float] = field(default_factory=dict)  # each kind of usage, and when it was last seen
 
-    def saw(self, usage: Usage) -> None:
-        """One answer's kind of usage: the poorest of them stands."""
-        if _POORER[usage] > _POORER[self.usage]:
-            self.usage = usage
+    def saw(self, usage: Usage, t: float) -> None:
+        """One answer's kind of usage, known at ``t`` (CLOCK_MONOTONIC seconds)."""
+        if usage:
+            self._told[usage] = max(t, self._told.get(usage, t))
+
+    def usage(self, now: float) -> Usage:
+        """The poorest kind of the last ``USAGE_S`` before ``now``; the last where none is so recent."""
+        recent = [kind for kind, t in self._told.items() if t >= now - USAGE_S]
+        return poorest(recent or sorted(self._told, key=self._told.__getitem__)[-1:])
 
     def take(self) -> tuple[tuple[float, ...], dict[str, int]]:
         """TTFTs (ms) and chunk gaps since the last call."""

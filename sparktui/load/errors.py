@@ -9,6 +9,10 @@ from typing import Any
 import orjson
 
 TEXT_LIMIT = 500
+BUSY = (429, 503)  # refusals that end by themselves: the server is full, or not there yet
+RETRY_AFTER_MOST_S = 10.0  # a load that sleeps for minutes looks broken
+PAUSE_SPREAD = 1.5  # streams that failed together must not come back in one instant
+LONGEST_PAUSE_S = RETRY_AFTER_MOST_S * PAUSE_SPREAD
 
 
 class StreamError(Exception):

@@ -157,7 +157,7 @@ class StreamMeter:
         if text or (choices and not late):
             self._advance(t)
             if not self._continuous:
-                self._begin_continuous()
+                self._begin_continuous(t)
             at = t
         else:
             at = self.last_chunk if self.last_chunk is not None else t
@@ -177,11 +177,11 @@ class StreamMeter:
         self.last_token = at
         self._uncounted = False
 
-    def _begin_continuous(self) -> None:
+    def _begin_continuous(self, t: float) -> None:
         """A count on the very last text only, where earlier text had none, is a final one."""
         if not self._uncounted or self.finish_reason is None:
             self._continuous = True
-            self.counts.saw("continuous")
+            self.counts.saw("continuous", t)
 
     def _advance(self, t: float) -> None:
         """One more token chunk."""
@@ -207,7 +207,7 @@ class StreamMeter:
     def _finish(self, t: float, error: str, cancelled: bool, usage: Usage) -> None:
         counts = self.counts
         counts.done += 1
-        counts.saw(usage)
+        counts.saw(usage, t)
         if cancelled or error:
             counts.stream_seconds += self.open_gap_s(t)  # it stalled, or was cut while it decoded
         if cancelled:

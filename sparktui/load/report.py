@@ -71,7 +71,7 @@ class Reporter:
             cpu=share,
             last_error=counts.last_error,
             chunks=counts.chunks,
-            usage=counts.usage,
+            usage=counts.usage(now),
             waiting=standing.waiting,
             longest_wait_s=standing.longest_wait_s,
             ttft_ms=ttft_ms,

@@ -31,4 +31,13 @@ class EventSplitter:
         self._rest = rest = lines.pop()
         if len(rest) > LINE_LIMIT:
             raise StreamError("not an event stream: a line without end")
-        return [line[5:].strip() for line in lines if line.startswith(b"data:")]
+        return _payloads(lines)
+
+    def end(self) -> list[bytes]:
+        """At the end of the stream: payloads of a last line without its line end (a proxy strips it)."""
+        rest, self._rest = self._rest, b""
+        return _payloads([rest])
+
+
+def _payloads(lines: list[bytes]) -> list[bytes]:
+    return [line[5:].strip() for line in lines if line.startswith(b"data:")]

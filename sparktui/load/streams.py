@@ -7,13 +7,14 @@ import contextlib
 import os
 import random
 from collections.abc import Callable
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
 import aiohttp
 
 from sparktui.load.counts import Counts, Standing, standing
-from sparktui.load.errors import StreamError, refusal
+from sparktui.load.errors import BUSY, PAUSE_SPREAD, RETRY_AFTER_MOST_S, StreamError, refusal
 from sparktui.load.meter import StreamMeter
 from sparktui.load.prompts import Prompts
 from sparktui.load.silence import Silence
@@ -27,10 +28,8 @@ KEEPALIVE_S = 2.0  # under uvicorn's 5 s, or stale sockets fail requests
 CONNECT_S = 10.0
 LAST_BYTES_S = 1.0
 ERROR_PAUSE_S = 0.5  # a server that refuses at once is not hammered
-RETRY_AFTER_MOST_S = 10.0  # a load that sleeps for minutes looks broken
-_PAUSE_SPREAD = 1.5  # streams that failed together must not come back in one instant
 _READ_BYTES = 1 << 16  # asyncio's own 256 KiB is mapped and zeroed by the kernel for each read: 18 µs
-_BUSY = (429, 503)
+_RESETS = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, aiohttp.ClientConnectionResetError)
 
 
 class ClosedLoop:
@@ -50,6 +49,7 @@ class ClosedLoop:
         self._slots: dict[int, asyncio.Task[None]] = {}
         self._open: set[StreamMeter] = set()
         self._session: aiohttp.ClientSession | None = None
+        self._unpooled: aiohttp.ClientSession | None = None
         self._preparing: asyncio.Task[None] | None = None
         self._prepared = False
         self._wanted = LoadTarget(0)
@@ -59,6 +59,7 @@ class ClosedLoop:
 
     async def __aenter__(self) -> ClosedLoop:
         self._session = _session(os.environ.get("VLLM_API_KEY"))
+        self._unpooled = _session(None, pooled=False)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -66,8 +67,9 @@ class ClosedLoop:
             self._preparing.cancel()
             await asyncio.gather(self._preparing, return_exceptions=True)
         await self._cut(0)
-        if self._session is not None:
-            await self._session.close()
+        for session in (self._session, self._unpooled):
+            if session is not None:
+                await session.close()
 
     @property
     def in_flight(self) -> int:
@@ -125,7 +127,7 @@ class ClosedLoop:
             index = self._next_prompt
             self._next_prompt += 1
             if pause := await self._request(index):
-                await asyncio.sleep(pause * random.uniform(1.0, _PAUSE_SPREAD))
+                await asyncio.sleep(pause * random.uniform(1.0, PAUSE_SPREAD))
 
     async def _request(self, index: int) -> float:
         """Seconds to leave the server in peace afterwards."""
@@ -139,7 +141,7 @@ class ClosedLoop:
             raise
         except StreamError as exc:
             self._on_row(meter.row(monotonic(), error=f"{exc}", status=exc.status))
-            asked = exc.retry_s if exc.status in _BUSY else 0.0
+            asked = exc.retry_s if exc.status in BUSY else 0.0
             return min(max(ERROR_PAUSE_S, asked), RETRY_AFTER_MOST_S)
         except Exception as exc:  # whatever broke: a stream that ends unseen would lower the load in silence
             self._on_row(meter.row(monotonic(), error=f"{exc}" or type(exc).__name__))
@@ -150,10 +152,9 @@ class ClosedLoop:
         return 0.0
 
     async def _stream(self, body: bytes, meter: StreamMeter) -> None:
-        assert self._session is not None, "use the loop as a context manager"
         async with (
             Silence(self._config.stall_s) as silence,
-            self._session.post(self._url, data=body) as response,
+            await self._post(body, meter, silence) as response,
         ):
             if response.status != 200:
                 said = await response.content.read(4096)
@@ -162,28 +163,77 @@ class ClosedLoop:
             await _events(response, meter, silence)
             await _to_the_end(response)
 
+    async def _post(self, body: bytes, meter: StreamMeter, silence: Silence) -> aiohttp.ClientResponse:
+        """The answer's head. A server may close an idle connection in the instant in which we use it again:
+        then it has not read the request, which goes out once more, on a new connection and timed anew."""
+        assert self._session is not None, "use the loop as a context manager"
+        assert self._unpooled is not None
+        way = _Way()
+        try:
+            return await self._session.post(self._url, data=body, trace_request_ctx=way)
+        except _RESETS as exc:
+            if not way.reused or _began(exc):
+                raise
+        meter.start = silence.heard = monotonic()
+        return await self._unpooled.post(self._url, data=body, headers=self._session.headers)
 
-def _session(key: str | None) -> aiohttp.ClientSession:
+
+@dataclass(slots=True)
+class _Way:
+    """How a request went out."""
+
+    reused: bool = False
+
+
+async def _reused(_session: aiohttp.ClientSession, context: Any, _params: object) -> None:
+    if context.trace_request_ctx is not None:
+        context.trace_request_ctx.reused = True
+
+
+def _began(exc: Exception) -> bool:
+    """Whether a part of the answer's head had come: aiohttp hands it over when the connection was closed. Of
+    one that was reset (RST) it doesn't tell; servers write a head in one piece."""
+    return isinstance(exc, aiohttp.ServerDisconnectedError) and not isinstance(exc.message, str)
+
+
+def _session(key: str | None, *, pooled: bool = True) -> aiohttp.ClientSession:
+    """``pooled``: connections are used again; else each request has a new one."""
+    trace = aiohttp.TraceConfig()
+    trace.on_connection_reuseconn.append(_reused)
     headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}  # gzip holds chunks back
     if key:
         headers["Authorization"] = f"Bearer {key}"
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_S),
+        connector=(
+            aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_S)
+            if pooled
+            else aiohttp.TCPConnector(limit=0, force_close=True)
+        ),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S),
         headers=headers,
         trust_env=False,
+        trace_configs=[trace],
     )
 
 
 async def _events(response: aiohttp.ClientResponse, meter: StreamMeter, silence: Silence) -> None:
     """Count all events up to [DONE]. The clock is read before anything is parsed."""
-    feed, event, read = EventSplitter().feed, meter.event, response.content.readany
+    splitter, event, read = EventSplitter(), meter.event, response.content.readany
+    feed, t = splitter.feed, monotonic()
     while data := await read():
-        silence.heard = t = monotonic()
-        for payload in feed(data):
+        t = monotonic()
+        if payloads := feed(data):  # else a comment: a proxy's ping is no life of the server
+            silence.heard = t
+        for payload in payloads:
             if payload == DONE:
                 meter.end(t)
                 return
+            event(payload, t)
+    for payload in splitter.end():
+        if payload == DONE:
+            meter.end(t)
+            return
+        if payload.endswith(b"}"):  # one that was cut off is told as what it is: a stream without its end
             event(payload, t)
     raise StreamError("the stream ended without [DONE]")
 

@@ -156,7 +156,7 @@ class LoadTotals:
     cpu: float  # share of one core since the last line
     last_error: str = ""
     chunks: int = 0  # chunks with text or tokens
-    usage: Usage = ""  # of the answers since the load process began; the poorest kind of them
+    usage: Usage = ""  # the poorest kind of the last schema.usage.USAGE_S; the last known where none ended
     waiting: int = 0  # in flight, without a first text yet
     longest_wait_s: float = 0.0  # of those
     ttft_ms: tuple[float, ...] = ()  # of the first texts that came since the last line

@@ -223,3 +223,15 @@ def test_arguments_are_all_sent(home: Home, server: Server) -> None:
     )  # fmt: skip
     assert code == 0, output
     assert result_in(home.path / "r.json").sampling == given
+
+
+def test_one_answer_longer_than_the_load_is_measured(home: Home, server: Server) -> None:
+    """Its first text opened the window and its end is no more in it: neither TTFT nor a finished request."""
+    code, output = home.run(
+        "load", server.url, "-c", 1, "-d", 2, "--output-tokens", 6000, "--json", home.path / "r.json"
+    )
+    result = result_in(home.path / "r.json")
+    assert (result.requests, result.ttft_ms) == (0, {})
+    assert result.output_tok_s
+    assert code == 0, output
+    assert "nothing could be measured" not in output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from sparktui.commands.endpoint import base_url
 from sparktui.schema.codec import loads
 from sparktui.schema.records import PrefixProbe
 from tests.contract.server import Server
@@ -76,6 +78,32 @@ def test_server_not_there_and_bad_files(home: Home) -> None:
     code, output = home.run("probe", "ftp://box")
     assert code == 2
     assert "Traceback" not in output
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"http://127.0.0.1:8000/v1?api_key={KEY}",
+        f"127.0.0.1:8000?api_key={KEY}",
+        f"http://127.0.0.1:port?api_key={KEY}",
+        f"http://127.0.0.1:8000/#{KEY}",
+        f"http://me:{KEY}@127.0.0.1:8000",
+        f"http:/me:{KEY}?@127.0.0.1:8000",
+        f"http://127.0.0.1:8000/?me:a@{KEY}",
+        f"http://me:{KEY}/@127.0.0.1:8000",
+    ],
+)
+def test_a_secret_in_a_url_is_not_repeated(url: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError) as refused:
+        base_url(url)
+    assert KEY not in str(refused.value)
+
+
+def test_what_is_wrong_with_a_url_is_said() -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match=r"'http://box:x1' is not a URL: .*'x1'"):
+        base_url("http://box:x1")
+    with pytest.raises(argparse.ArgumentTypeError, match=r"'http://box:80\?…' is not a URL like http://127"):
+        base_url("http://box:80?a=b")
 
 
 def test_key(home: Home, tmp_path: Path) -> None:

@@ -145,6 +145,63 @@ def test_no_usage_is_chunks_a_second_and_never_tok_s() -> None:
     assert found.excluded == 0
 
 
+def test_counts_at_the_end_are_of_the_window_where_their_text_was() -> None:
+    """Two streams at 50 tok/s, two answers each. The counts of the first came before the window (2 to 6 s)
+    or just after its beginning, those of the last in the drain."""
+    told = (250, 500, 500, 500, 500, 500)
+    lines = [
+        dataclasses.replace(totals, output_tokens=tokens, usage="final")
+        for totals, tokens in zip(ramp(), told, strict=True)
+    ]
+    answer = {"completion_tokens": 251, "decode_tokens": 250, "decode_s": 5.0, "usage": "final"}
+    rows = tuple(row(end, 5.1, **answer) for end in (2.2, 3.2, 7.3, 8.3))
+    found = result(lines, rows, line(9.0, 1000, asked=0, usage="final"), Beside(joules=800.0))
+    came = 2 * 50 * (4.0 - 0.1) + 2  # each waited 0.1 s for its second answer, whose first token is one more
+    assert found.output_tok_s == pytest.approx(came / 4.0)
+    assert found.joules_per_token == pytest.approx(800.0 / came)
+    assert found.chunks_s is None
+    assert "token counts come only at each answer's end" in found.flags
+
+
+def test_counts_at_the_end_of_answers_that_broke_off() -> None:
+    lines = [dataclasses.replace(totals, output_tokens=0, usage="") for totals in ramp()]
+    cut = row(8.0, 7.9, ok=False, cancelled=True, completion_tokens=None, decode_tokens=None, decode_s=None)
+    whole = row(8.0, 7.9, completion_tokens=391, decode_tokens=390, decode_s=7.8, usage="final")
+    found = result(lines, (cut, whole))
+    assert found.output_tok_s == pytest.approx(100.0)
+    assert any(flag.startswith("1 of them broke off before it: ") for flag in found.flags)
+    alone = result(lines, (cut,))
+    assert alone.output_tok_s is None
+    assert alone.chunks_s == pytest.approx(100.0)
+
+
+def test_poor_usage_before_the_window_does_not_spoil_it() -> None:
+    lines = [dataclasses.replace(totals, usage="none" if totals.t < 6 else "continuous") for totals in ramp()]
+    early = row(1.5, usage="none", completion_tokens=None, decode_tokens=None)
+    assert result(lines, (early, row(5.0, usage="continuous"))).output_tok_s == pytest.approx(100.0)
+
+
+def test_ids_in_errors_make_no_kinds_of_their_own() -> None:
+    uuid = "3f2a9c1e-77b0-4c1d-9e{:02d}-0a1b2c3d4e5f"
+    texts = [f"HTTP 500: request {uuid.format(n)} failed at step 7" for n in range(30)]
+    texts += [f"HTTP 404: no facade for chatcmpl-{n:032x}" for n in range(20)]
+    found = result(ramp(), tuple(row(5.0, ok=False, error=text) for text in texts))
+    assert found.error_kinds == {
+        "HTTP 500: request … failed at step 7": 30,
+        "HTTP 404: no facade for chatcmpl-…": 20,
+    }
+
+
+@pytest.mark.parametrize(("kinds", "shown", "rest"), [(10, 10, {}), (11, 9, {"one of 2 other kinds": 2})])
+def test_kinds_of_errors_are_few(kinds: int, shown: int, rest: dict[str, int]) -> None:
+    texts = ["HTTP 503: busy"] * 5 + [f"word {'x' * n}" for n in range(1, kinds)]
+    found = result(ramp(), tuple(row(5.0, ok=False, error=text) for text in texts))
+    assert len(found.error_kinds) == shown + len(rest)
+    assert found.error_kinds["HTTP 503: busy"] == 5
+    assert sum(found.error_kinds.values()) == len(texts)
+    assert rest.items() <= found.error_kinds.items()
+
+
 def test_without_a_steady_window_it_says_so_and_uses_what_there_is() -> None:
     found = result(ramp()[:3])
     assert found.window_s == pytest.approx(1.0)

@@ -10,7 +10,7 @@ from sparktui.metrics.page import Page, parse
 from sparktui.schema.launch import Roof
 from sparktui.schema.live import LoadView, ServerView, Snapshot
 from sparktui.schema.messages import LoadTotals
-from sparktui.schema.records import Usage
+from sparktui.schema.records import RequestRow, ServerTimes, Usage
 from tests.metrics.engines import beside
 from tests.metrics.pages import made, made_text, page_of
 
@@ -199,3 +199,22 @@ def test_tpot_of_one_bucket_is_a_bound(live: Live, clock: list[float]) -> None:
         live._take(page_of(name, t))
     figures = live.figures()
     assert (figures.server_tpot_ms, figures.server_tpot_bound) == (10.0, True)
+
+
+def test_vllm_s_own_figures_of_a_request_are_exact_where_its_histograms_only_bound(
+    live: Live, clock: list[float]
+) -> None:
+    """--enable-per-request-metrics: its TTFT begins when a request is scheduled, the queue comes on top."""
+    names = (f"0.24.0-h200/metrics_fi_ngram_{when}.txt" for when in ("idle", "after"))
+    for t, name in zip((998.0, 1000.0), names, strict=True):
+        live._take(page_of(name, t))
+    assert live.figures().server_tpot_bound
+    old = ServerTimes(ttft_ms=900.0, queue_ms=0.0, mean_itl_ms=90.0)
+    live.add_row(RequestRow(0, 980.0, True, total_ms=1000.0, server=old))
+    for index, ttft in enumerate((20.0, 30.0, 70.0), 1):
+        own = ServerTimes(ttft_ms=ttft, queue_ms=5.0, mean_itl_ms=ttft / 10)
+        live.add_row(RequestRow(index, 998.0, True, total_ms=500.0, server=own))
+    live.add_row(RequestRow(4, 998.0, True, total_ms=600.0))  # a server may say nothing of some
+    figures = live.figures()
+    assert (figures.server_ttft_ms, figures.server_ttft_bound) == (35.0, False)
+    assert (figures.server_tpot_ms, figures.server_tpot_bound) == (3.0, False)

@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from sparktui.gpu.sampler import GpuSampler
+from sparktui.host import loader, loadrun
 from sparktui.host.loader import LoadGone
 from sparktui.host.loadrun import Job, Progress, run
 from sparktui.host.loadserver import sampler_beside
@@ -61,6 +62,11 @@ class Steps:
             self._do()
 
 
+async def never_answers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.read()
+    writer.close()
+
+
 def answering(progress: Progress) -> bool:
     return progress.elapsed_s > 1.0 and progress.totals.ok >= 2
 
@@ -95,11 +101,34 @@ async def test_no_usage_is_chunks_and_nothing_is_said_of_others(
     assert not flagged(result, "other traffic")
 
 
-async def test_usage_at_the_end_is_told(server: Server, http: httpx.AsyncClient) -> None:
+async def test_usage_at_the_end_gives_the_server_s_own_rate(server: Server, http: httpx.AsyncClient) -> None:
+    """Answers half as long as the window: tokens told within it are not those that came within it."""
     fault(server, fault="final_usage")
-    result = await run(job(server), http, asyncio.Event())
+    answers = LoadSpec("chat", 32, 400)
+    result = await run(job(server, 4.0, answers, streams=4), http, asyncio.Event())
     assert flagged(result, "token counts come only at each answer's end")
-    assert result.output_tok_s
+    assert result.server is not None
+    assert result.output_tok_s is not None
+    assert result.server.output_tok_s is not None
+    assert result.output_tok_s == pytest.approx(result.server.output_tok_s, rel=0.03)
+    assert result.server.others_tokens is None
+    assert not result.client.limited
+    assert not flagged(result, "other traffic")
+    assert result.power_w is not None
+    assert result.joules_per_token == pytest.approx(result.power_w / result.server.output_tok_s, rel=0.04)
+
+
+async def test_usage_at_the_end_of_answers_that_are_cut(server: Server, http: httpx.AsyncClient) -> None:
+    """None gets as far as its count: chunks/s, and nothing is said of others."""
+    fault(server, fault="final_usage")
+    result = await run(job(server, 1.5, LoadSpec("chat", 32, 8000)), http, asyncio.Event())
+    assert result.cancelled == 2
+    assert result.output_tok_s is None
+    assert result.chunks_s
+    assert result.server is not None
+    assert result.server.output_tok_s == pytest.approx(result.chunks_s, rel=0.1)  # a token is a chunk here
+    assert not flagged(result, "other traffic")
+    assert not result.client.limited
 
 
 async def test_others_traffic_is_counted_and_not_ours(server: Server, http: httpx.AsyncClient) -> None:
@@ -182,14 +211,9 @@ async def test_stopped_before_its_first_request(server: Server, http: httpx.Asyn
 
 async def test_stopped_while_prompts_are_counted(server: Server, http: httpx.AsyncClient) -> None:
     """A /tokenize that never answers."""
-
-    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-        writer.close()
-
     stop = asyncio.Event()
     rows: list[RequestRow] = []
-    other = await asyncio.start_server(silent, "127.0.0.1", 0)
+    other = await asyncio.start_server(never_answers, "127.0.0.1", 0)
     async with other:
         port = other.sockets[0].getsockname()[1]
         counting = Job(server.url, MODEL, SHORT, 2, 30.0, metrics_url=f"http://127.0.0.1:{port}")
@@ -234,6 +258,32 @@ async def test_a_load_process_that_dies_leaves_a_partial_result(
     assert not result.complete
     assert flagged(result, "the load process failed: the load process ended")
     assert result.output_tok_s
+
+
+async def test_a_load_process_that_hangs_is_told_and_ended(
+    server: Server, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loadrun, "_SILENT_S", 1.0)
+    monkeypatch.setattr(loader, "_END_S", 0.5)
+    steps = Steps(answering, lambda: load_processes()[0].suspend())
+    result = await run(job(server, 60.0), http, asyncio.Event(), on_progress=steps)
+    assert steps.done
+    assert not result.complete
+    assert flagged(result, "the load process failed: the load process said nothing for 1 s")
+    assert result.output_tok_s
+
+
+async def test_prompts_that_take_for_ever_are_told(
+    server: Server, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The load process gives up on /tokenize after seconds; here its host does before."""
+    monkeypatch.setattr(loadrun, "_PREPARE_S", 0.5)
+    other = await asyncio.start_server(never_answers, "127.0.0.1", 0)
+    async with other:
+        port = other.sockets[0].getsockname()[1]
+        counting = Job(server.url, MODEL, SHORT, 2, 30.0, metrics_url=f"http://127.0.0.1:{port}")
+        with pytest.raises(LoadGone, match=r"the load process sent no request for 0\.5 s"):
+            await run(counting, http, asyncio.Event())
 
 
 async def test_cancelling_ends_the_load_process(server: Server, http: httpx.AsyncClient) -> None:

@@ -13,7 +13,7 @@ from sparktui.host.measure import Bench, Unmeasurable, Void
 from sparktui.metrics.page import Page
 from sparktui.schema.launch import MeasureSpec
 from sparktui.schema.messages import LoadTarget, LoadTotals
-from sparktui.schema.records import Batch, RequestRow
+from sparktui.schema.records import Batch, RequestRow, Usage
 
 TICK = 0.2
 ON = Place(1, "on", 0, 1, True)
@@ -50,6 +50,7 @@ class Script:
         return LoadTotals(
             self.t, streams, streams, self.ok + self.errors, self.ok, self.errors, 0, tokens, tokens,
             self.stream_s, self.lag_ms, self.cpu, "HTTP 401: Unauthorized" if self.errors else "",
+            usage="continuous",
         )  # fmt: skip
 
 
@@ -134,10 +135,34 @@ async def test_window_is_void_after_three_scrapes_with_more_requests_than_ours()
     assert script.t == pytest.approx(4 * TICK)
 
 
-def measured(*, server_tokens: float, lag_ms: float = 0.5, errors: int = 0, hits: float = 0.0) -> Measured:
-    """Ten seconds at 100 tok/s as we saw it; the server counted ``server_tokens`` between its scrapes."""
+def measured(
+    *,
+    server_tokens: float,
+    lag_ms: float = 0.5,
+    errors: int = 0,
+    hits: float = 0.0,
+    usage: Usage = "continuous",
+    share: float = 1.0,
+) -> Measured:
+    """Ten seconds at 100 tok/s as we saw it; the server counted ``server_tokens`` between its scrapes.
+    ``share``: of those tokens, what was told of within the window."""
     series = [
-        LoadTotals(t, 1, 1, 0, 0, errors if t else 0, 0, round(100 * t), round(98 * t), t, lag_ms, 0.1)
+        LoadTotals(
+            t,
+            1,
+            1,
+            0,
+            0,
+            errors if t else 0,
+            0,
+            round(100 * share * t),
+            round(98 * share * t),
+            t * share,
+            lag_ms,
+            0.1,
+            chunks=round(100 * t),
+            usage=usage,
+        )
         for t in (i * TICK for i in range(51))
     ]
     counters = {"prefix_cache_queries_total": 0.0, "prefix_cache_hits_total": 0.0}
@@ -153,7 +178,7 @@ def measured(*, server_tokens: float, lag_ms: float = 0.5, errors: int = 0, hits
             {}, (), 1.0, 0.0, 0.1, 1,
         ),
     ]  # fmt: skip
-    batches = tuple(Batch(1.0, 100, 98, 1.0) for _ in range(10))
+    batches = tuple(Batch(1.0, round(100 * share), round(98 * share), share) for _ in range(10))
     rows = [RequestRow(i, 0.0, True, ttft_ms=50.0 + i, decode_tokens=60) for i in range(3)]
     return Measured(batches, series[0], series[-1], series, pages, rows, 0.25)
 
@@ -185,6 +210,34 @@ def test_flags() -> None:
     assert flags(measured(server_tokens=1000, errors=2)) == ("failed requests",)
     assert flags(measured(server_tokens=1000, hits=5.0)) == ("prefix hits 5%",)
     assert flags(measured(server_tokens=1000), Place(1, "on", 0, 1, steady=False)) == ("not steady",)
+
+
+@pytest.mark.parametrize(("usage", "share"), [("final", 0.85), ("none", 0.0), ("", 0.0)])
+def test_counts_that_come_late_are_no_others_traffic_and_the_servers_stand(
+    usage: Usage, share: float
+) -> None:
+    """Through a proxy: by our count 150 or all of 1000 tokens were somebody else's, and the client late."""
+    made = cell(measured(server_tokens=1000, usage=usage, share=share), ON, Energy(200.0, 2000.0))
+    assert made.output_tok_s == pytest.approx(100.0)
+    assert made.joules_per_token == pytest.approx(2.0)
+    assert made.flags == ("token counts don't come in time: output tok/s is the server's",)
+    assert made.decode_tok_s == (pytest.approx(98.0, rel=0.02) if share else None)
+
+
+def test_counts_that_come_late_without_a_counter_of_the_server() -> None:
+    bare = measured(server_tokens=1000, usage="final", share=0.85)
+    bare.pages.clear()
+    made = cell(bare, ON, Energy(None, None))
+    assert made.output_tok_s == pytest.approx(85.0)
+    assert made.flags == ("token counts don't come in time",)
+
+
+@pytest.mark.parametrize("workload", ["shared-prefix", "repeat"])
+def test_prefix_hits_of_a_workload_that_is_meant_to_hit_are_no_flag(workload: str) -> None:
+    place = Place(1, "on", 0, 1, True, workload)
+    made = cell(measured(server_tokens=1000, hits=90.0), place, Energy(None, None))
+    assert made.prefix_hit_rate == pytest.approx(0.9)
+    assert made.flags == ()
 
 
 def test_a_restart_inside_the_window_voids_it() -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 
-from sparktui.host.probe import probe, useless_cache
+from sparktui.host import probe as probe_module
+from sparktui.host.asker import Asker
+from sparktui.host.probe import OUTPUT_TOKENS, probe, useless_cache
 from sparktui.schema.records import PrefixProbe, ProbeAnswer
 from sparktui.server import ready
 from tests.contract.server import Server
 from tests.standin import MODEL, fault, no_faults, page, stand_in
-from tests.support import free_port, until
+from tests.support import free_port, kill, until
 
 KEY = "sk-not-for-your-eyes"
 
@@ -93,7 +97,7 @@ async def test_a_prompt_that_the_model_has_room_for(tmp_path: Path, http: httpx.
     with stand_in(tmp_path, "--sim-model", "tiny-h200", "--max-model-len", "600") as server:
         found = await probe(http, server.url, MODEL)
     assert found.call == "works", found.text
-    assert [answer.prompt_tokens for answer in found.answers] == [592] * 3
+    assert [answer.prompt_tokens for answer in found.answers] == [600 - 2 * OUTPUT_TOKENS] * 3
 
 
 async def test_key_of_the_server(tmp_path: Path, http: httpx.AsyncClient) -> None:
@@ -103,7 +107,40 @@ async def test_key_of_the_server(tmp_path: Path, http: httpx.AsyncClient) -> Non
     assert refused.call == "not known"
     assert "HTTP 401" in refused.text
     assert found.call == "works", found.text
+    assert [answer.prompt_tokens for answer in found.answers] == [64] * 3, "/tokenize got the key, too"
     assert KEY not in refused.text + found.text
+
+
+async def test_requests_that_cannot_be_told_apart(
+    server: Server, http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers so short that the next request leaves before the stream can be told to end."""
+    monkeypatch.setattr(probe_module, "OUTPUT_TOKENS", 1)
+    monkeypatch.setattr(probe_module, "_INTERVAL_S", 1.0)
+    found = await probe(http, server.url, MODEL, input_tokens=64)
+    assert found.call == "not known"
+    assert found.text.endswith("the server answers too fast for one request at a time")
+
+
+async def test_the_load_process_is_gone_afterwards(server: Server, http: httpx.AsyncClient) -> None:
+    asker = Asker()
+    asking = asyncio.create_task(probe(http, server.url, MODEL, input_tokens=64, asker=asker))
+    while asker.pid is None:
+        await asyncio.sleep(0.01)
+    assert "sparktui.load" in psutil.Process(asker.pid).cmdline()
+    assert (await asking).call == "works"
+    assert asker.pid is None
+
+
+async def test_a_load_process_that_is_killed(server: Server, http: httpx.AsyncClient) -> None:
+    asker = Asker()
+    asking = asyncio.create_task(probe(http, server.url, MODEL, input_tokens=64, asker=asker))
+    while asker.pid is None:
+        await asyncio.sleep(0.01)
+    kill(asker.pid)
+    found = await asking
+    assert found.call == "not known"
+    assert found.text.endswith("the load process ended")
 
 
 def test_the_finding_says_what_was_measured() -> None:

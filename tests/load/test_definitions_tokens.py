@@ -118,7 +118,12 @@ def test_without_any_count_tokens_are_not_known() -> None:
     row = play(chunk(1.0, "a"), chunk(2.0, "b"), chunk(3.0, "", None, "stop"), counts=counts).row(9.0)
     assert (row.completion_tokens, row.decode_tokens, row.decode_s) == (None, None, None)
     assert (row.usage, row.chunks, row.ok) == ("none", 2, True)
-    assert (counts.usage, counts.output_tokens, counts.chunks, counts.stream_seconds) == ("none", 0, 2, 0.0)
+    assert (counts.usage(9.0), counts.output_tokens, counts.chunks, counts.stream_seconds) == (
+        "none",
+        0,
+        2,
+        0.0,
+    )
 
 
 def test_a_count_that_stays_zero_beside_text_is_no_count() -> None:
@@ -183,22 +188,34 @@ def test_the_poorest_kind_of_usage_stands(order: tuple[int, ...]) -> None:
     for number, kind in enumerate(order, 1):
         name, arrivals = KINDS[kind]
         assert play(*arrivals, counts=counts).row(9.0).usage == name
-        assert counts.usage == KINDS[max(order[:number])][0]
+        assert counts.usage(9.0) == KINDS[max(order[:number])][0]
+
+
+@pytest.mark.parametrize(
+    ("now", "kind"), [(2.0, "none"), (6.9, "none"), (7.1, "continuous"), (600.0, "continuous")]
+)
+def test_poor_usage_is_forgotten_after_a_while(now: float, kind: Usage) -> None:
+    """Three seconds of a proxy without usage must not spoil the life of the load process. Nothing new for a
+    long while: what was last told stands, for the answers in flight are likely of that kind."""
+    counts = Counts()
+    play(chunk(1.0, "a"), counts=counts).row(2.0)
+    play(chunk(1.0, "a", 1), counts=counts).row(8.0)
+    assert counts.usage(now) == kind
 
 
 @pytest.mark.parametrize("end", [{"error": "broken"}, {"cancelled": True}], ids=["error", "cancelled"])
 def test_an_answer_that_broke_off_before_its_count_does_not_tell_the_kind(end: dict[str, object]) -> None:
     counts = Counts()
     row = play(chunk(1.0, "a"), counts=counts).row(2.0, **end)  # type: ignore[arg-type]
-    assert (row.usage, counts.usage, row.completion_tokens) == ("", "", None)
+    assert (row.usage, counts.usage(2.0), row.completion_tokens) == ("", "", None)
 
 
 def test_a_continuous_count_is_known_before_the_first_answer_ends() -> None:
     counts = Counts()
     play(chunk(1.0, "", 0), counts=counts)
-    seen = [counts.usage]
+    seen = [counts.usage(1.0)]
     play(chunk(1.0, "a", 1), counts=counts)
-    assert [*seen, counts.usage] == ["", "continuous"]
+    assert [*seen, counts.usage(1.0)] == ["", "continuous"]
 
 
 STEPS = st.lists(st.tuples(st.integers(1, 6), st.integers(0, 40)), min_size=1, max_size=30)

@@ -96,6 +96,43 @@ async def test_a_stream_that_falls_silent_has_failed(pieces: tuple[bytes, ...]) 
     assert row.completion_tokens == (2 if pieces else None)
 
 
+@pytest.mark.parametrize("pieces", [(), (event(2, content="ab"),)], ids=["no event", "one event"])
+async def test_comments_are_no_life(pieces: tuple[bytes, ...]) -> None:
+    """A proxy's pings go on while the engine behind it hangs."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for piece in pieces:
+            await response.write(piece)
+        while True:
+            await response.write(b": ping\n\n")
+            await asyncio.sleep(0.02)
+
+    row = await answered(answer, stall_s=0.3)
+    assert row.error == "no data for 0.3 s"
+    assert row.completion_tokens == (2 if pieces else None)
+
+
+async def test_a_stream_whose_last_line_has_no_end_is_whole() -> None:
+    *before, done = events(2, 3)
+    async with Backend(streaming(*before, done.rstrip()), permits=1) as backend:
+        row, loop = await first_row(backend.url)
+    assert row.error == ""
+    assert (row.completion_tokens, loop.counts.ok) == (5, 1)
+
+
+async def test_an_error_whose_line_has_no_end_is_told() -> None:
+    row = await answered(streaming(event(2, content="ab"), b"data: " + CRASH))
+    assert row.error.startswith("EngineCore encountered an issue.")
+
+
+async def test_an_event_that_is_cut_off_is_a_stream_without_its_end() -> None:
+    row = await answered(streaming(event(2, content="ab"), event(5, content="cde")[:40]))
+    assert row.error == "the stream ended without [DONE]"
+    assert row.completion_tokens == 2
+
+
 async def test_a_connection_that_breaks_is_told() -> None:
     async def answer(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()

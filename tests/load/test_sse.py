@@ -62,3 +62,20 @@ def test_line_ends_of_either_kind() -> None:
 )
 def test_only_finished_data_lines_are_payloads(data: bytes, found: list[bytes]) -> None:
     assert payloads(data, []) == found
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (b"data: a\n\ndata: [DONE]", [DONE]),
+        (b"data: [DONE]\r", [DONE]),
+        (b"data: a\n\n", []),
+        (b": ping", []),
+        (b"", []),
+    ],
+)
+def test_at_the_end_the_rest_is_a_line(data: bytes, found: list[bytes]) -> None:
+    splitter = EventSplitter()
+    splitter.feed(data)
+    assert splitter.end() == found
+    assert splitter.end() == []

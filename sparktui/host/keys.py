@@ -9,6 +9,7 @@ from sparktui.schema.launch import LaunchSpec
 from sparktui.server.ready import api_key
 
 PROXY_KEY = "SPARKTUI_LOAD_API_KEY"  # what the proxy of load.url wants
+_SELF = ("localhost", "127.0.0.1", "::1")
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -21,10 +22,12 @@ def load_keys(spec: LaunchSpec, load_url: str | None) -> tuple[str | None, str |
 
 
 def same_origin(one: str, other: str) -> bool:
-    """Whether two URLs have scheme, host and port in common (RFC 6454, section 4)."""
+    """Whether two URLs have scheme, host and port in common (RFC 6454, section 4); this machine's names for
+    itself are one host."""
     return _origin(one) == _origin(other)
 
 
 def _origin(url: str) -> tuple[str, str, int | None]:
     parts = urlsplit(url)
-    return parts.scheme, parts.hostname or "", parts.port or _PORTS.get(parts.scheme)
+    host = parts.hostname or ""
+    return parts.scheme, "" if host in _SELF else host, parts.port or _PORTS.get(parts.scheme)

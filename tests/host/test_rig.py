@@ -117,6 +117,8 @@ def test_ports_that_go_without_saying() -> None:
     assert same_origin("http://box", "http://BOX:80/v1")
     assert same_origin("https://box:443", "https://box")
     assert not same_origin("http://box:443", "https://box")
+    assert same_origin("http://localhost:8000", "http://127.0.0.1:8000")
+    assert not same_origin("http://localhost:4000", "http://127.0.0.1:8000")
 
 
 async def test_workload_takes_other_requests_at_once(

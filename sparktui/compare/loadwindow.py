@@ -59,7 +59,7 @@ class Window:
         if totals.waiting and totals.longest_wait_s >= totals.t - self._full_at:
             return False  # one of those that wait began before all had begun
         self.steady = True
-        self._start = self._arrived = len(self.series) - 1
+        self._start = len(self.series) - 1
         self.ttft_ms, self.gaps = [], {}
         return True
 

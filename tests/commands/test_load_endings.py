@@ -73,7 +73,7 @@ def test_server_that_dies_in_the_middle(home: Home, tmp_path: Path) -> None:
 def test_all_requests_fail(home: Home, server: Server) -> None:
     fault(server, fault="server_errors", status=503)
     try:
-        code, output = home.run("load", server.url, "-c", 2, "-d", 30, "--json", home.path / "r.json")
+        code, output = home.run("load", server.url, "-c", 2, "-d", 60, "--json", home.path / "r.json")
     finally:
         no_faults(server)
     assert code == 1
@@ -82,7 +82,7 @@ def test_all_requests_fail(home: Home, server: Server) -> None:
     assert result.output_tok_s is None
     assert result.requests == 0
     assert result.errors >= 2
-    assert result.seconds < 15, "it gives up on a server that only refuses"
+    assert result.seconds < 40, "it gives up on a server that only refuses, later than it may be told to wait"
 
 
 def test_a_server_that_hangs_ends_in_time(home: Home, tmp_path: Path) -> None:

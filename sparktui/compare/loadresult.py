@@ -32,6 +32,7 @@ from sparktui.schema.workloads import lengths, sampling
 FEW = 100  # requests: under that a tail percentile is a single answer's
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 _QUIET_S = 5.0
+_PAUSE_S = 2.0
 _SLOPE_BATCHES, _SLOPE_FROM_S, _SLOPE_SHARE = 6, 12.0, 0.03
 _KINDS = 10  # of errors, with one for all that are rarer
 _ID = re.compile(r"(?=[a-f-]*\d)[0-9a-f]{6,}(?:-[0-9a-f]{2,})*", re.IGNORECASE)  # or each would be a kind
@@ -241,6 +242,9 @@ def _flags(
         f"failed requests: {final.errors} of {final.done}": final.errors > 0,
         f"no answers at the end: for {window.silent_s:.1f} s every request failed": window.lost,
         f"nothing came for the last {window.silent_s:.0f} s": not window.lost and window.silent_s > _QUIET_S,
+        f"nothing came for {window.pause_s:.1f} s in the window, while streams were decoding": (
+            window.pause_s >= _PAUSE_S and window.pause_s > window.silent_s
+        ),
         "client-limited": beside.limited,
         final.note: bool(final.note),
         **dict.fromkeys(beside.flags, True),

@@ -77,6 +77,16 @@ class Window:
         return self.series[-1].t - self.series[self._arrived].t if self.series else 0.0
 
     @property
+    def pause_s(self) -> float:
+        """The longest time within the window in which nothing came although streams were decoding."""
+        longest, since = 0.0, self.series[self._start].t if self.series else 0.0
+        for a, b in itertools.pairwise(self.series[self._start :]):
+            if _moved(a, b) or a.in_flight <= a.waiting:
+                since = b.t
+            longest = max(longest, b.t - since)
+        return longest
+
+    @property
     def arrived(self) -> bool:
         """Whether anything came in the window."""
         return self._arrived > self._start or self.steady

@@ -177,4 +177,5 @@ class Live:
             waiting=last.waiting,
             longest_wait_s=last.longest_wait_s,
             no_usage=last.usage == "none",
+            failed_lately=last.errors - recent[0].errors,
         )

@@ -88,6 +88,10 @@ class PageWatch:
             others = told.others
             if told.foreign:
                 flags += (f"other traffic: {others:.0f} of {delta.generated:.0f} tokens are not ours",)
+            if told.elsewhere:
+                flags += (
+                    f"{-others:.0f} of our {ours:.0f} tokens aren't in its counters: another server's?",
+                )
             behind = behind or (told.behind and not self._foreign)  # tokens of others explain it
         if delta.ttft_bound and delta.ttft_ms is not None:
             flags += (f"the server's TTFT is not known closer than: at most {delta.ttft_ms:g} ms",)

@@ -171,6 +171,8 @@ def _problem(row: RequestRow, before: Page | None, after: Page | None) -> str:
     ours, prompt = row.completion_tokens, row.prompt_tokens
     if ours is not None and generated is not None and generated > ours:
         return f"others use the server: it made {generated:.0f} tokens, {ours} are ours"
+    if ours and generated is not None and generated < ours / 2:
+        return "its counters did not move with the answers: /metrics is another server's"
     if prompt is not None and queries is not None and queries > prompt * _QUERY_SLACK:
         return f"others use the server: {queries:.0f} prompt tokens were looked up, {prompt} are ours"
     return ""

@@ -97,6 +97,7 @@ class LoadView:
     workload: str = ""
     sampling: str = ""  # what the server will use, and whose choice that is
     no_usage: bool = False  # the server counts no tokens for us: chunks only
+    failed_lately: int = 0  # of the last seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,9 +54,8 @@ def requests_text(count: int) -> str:
 
 
 def per_stream(chunks_s: float | None, load: LoadView) -> float | None:
-    """Chunks a second over the streams that answer."""
-    answering = load.in_flight - load.waiting
-    return None if chunks_s is None or answering <= 0 else chunks_s / answering
+    """Chunks a second over the streams in flight: those that have just begun are among them."""
+    return None if chunks_s is None or load.in_flight <= 0 else chunks_s / load.in_flight
 
 
 def clock(t: float) -> str:

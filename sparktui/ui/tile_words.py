@@ -78,7 +78,7 @@ def _output(now: Now) -> Said:
     others = figures.others_tok_s or 0.0
     if others < _FEW_TOK_S:
         return Said(_with(number(value), "tok/s"), (), "output", notes=now.log)
-    told = (f"others {number(others)} tok/s", f"others {number(others, 0)}")
+    told = (f"others {number(others)} tok/s", f"others {number(others, 0)}", f"oth. {number(others, 0)}")
     return Said(_with(number(value), "tok/s"), told, "output", notes=now.log, insist=True)
 
 
@@ -175,7 +175,10 @@ def _requests(now: Now) -> Said:
     queue = late or ((f"{figures.waiting} waiting",) if figures.waiting else ())
     both = (f"{whose[1]} · {queue[-1]}",) if whose and queue else ()
     told = (*both, *queue) if queue else whose
-    return Said(value, told, "running", "warning" if late else "normal", now.log, insist=True)
+    if load.failed_lately:
+        told = (f"{load.failed_lately} of ours failed", f"{load.failed_lately} failed")
+    bad = late or load.failed_lately
+    return Said(value, told, "running", "warning" if bad else "normal", now.log, insist=True)
 
 
 def _power(now: Now) -> Said:

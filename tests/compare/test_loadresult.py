@@ -84,6 +84,16 @@ def test_not_before_the_concurrency_is_reached() -> None:
     assert windowed([*lines, line(4.0, 400), line(4.2, 420)]).steady
 
 
+def test_a_pause_within_the_window_is_told() -> None:
+    """A server that hung for a while and went on: its mean rate alone would hide it."""
+    hung = [line(6.2 + 0.2 * i, 500) for i in range(20)]
+    told = "nothing came for 4.0 s in the window, while streams were decoding"
+    assert told in result([*ramp(), *hung, line(10.2, 520)]).flags
+    assert not [f for f in result([*ramp(), *hung[:5], line(7.2, 520)]).flags if "nothing came" in f]
+    waits = [dataclasses.replace(idle, waiting=2) for idle in hung]  # long prompts: nobody decodes
+    assert told not in result([*ramp(), *waits, line(10.2, 520)]).flags
+
+
 def test_output_is_what_came_in_the_window_over_the_window() -> None:
     """Not tokens of finished requests over the duration: that has the ramp in it, and drops what is in
     flight. Here: 500 tokens in 6 s would be 83, finished ones 17."""

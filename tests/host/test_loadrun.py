@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 
 import httpx
 import psutil
@@ -18,7 +19,7 @@ from sparktui.schema.launch import LoadSpec
 from sparktui.schema.records import LoadResult, RequestRow
 from sparktui.server import ready
 from tests.contract.server import Server
-from tests.standin import MODEL, fault, flagged, no_faults, page
+from tests.standin import MODEL, fast_server, fault, flagged, no_faults, page
 from tests.support import free_port
 
 SHORT = LoadSpec("chat", 32, 40)
@@ -194,6 +195,15 @@ async def test_metrics_of_a_server_that_is_not_there(server: Server, http: httpx
     assert flagged(result, "no server figures: /metrics: ")
     assert flagged(result, "prompts have about 32 tokens, as estimated from their words: /tokenize: ")
     assert result.output_tok_s
+
+
+async def test_metrics_of_another_server_are_not_believed(
+    server: Server, http: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    with fast_server(tmp_path) as other:
+        beside = Job(server.url, MODEL, SHORT, 2, 2.0, metrics_url=other.url)
+        result = await run(beside, http, asyncio.Event())
+    assert flagged(result, "tokens aren't in its counters: another server's?")
 
 
 async def test_prompts_that_can_t_be_as_short_as_asked_are_told(

@@ -55,6 +55,15 @@ async def test_each_probe_asks_what_was_never_asked(server: Server, http: httpx.
         assert found.answers[0].hits == 0
 
 
+async def test_metrics_of_another_server_prove_nothing(
+    server: Server, tmp_path: Path, http: httpx.AsyncClient
+) -> None:
+    with stand_in(tmp_path, "--sim-model", "tiny-h200") as other:
+        found = await probe(http, server.url, MODEL, other.url)
+    assert found.call == "not known"
+    assert found.text.endswith("/metrics is another server's")
+
+
 async def test_a_cache_that_is_off(tmp_path: Path, http: httpx.AsyncClient) -> None:
     flags = ("--sim-model", "tiny-h200", "--no-enable-prefix-caching")
     with stand_in(tmp_path, *flags) as server:

@@ -14,7 +14,7 @@ PHASE = live.BootPhase("load weights", 3.25, 41.5, 0.75, 12.5)
 SERVER = live.ServerView(
     "ready", "on", True, "http://127.0.0.1:8000", 4242, 1796060000.5, 93.25, "0.27.1", -9, "told to", 12.5
 )
-LOAD_VIEW = live.LoadView(8, 7, 120, 2, "HTTP 500: broken", True, 3, 2.5, "code", "temperature 1.0", True)
+LOAD_VIEW = live.LoadView(8, 7, 120, 2, "HTTP 500: broken", True, 3, 2.5, "code", "temperature 1.0", True, 4)
 FIGURES = live.Figures(
     5.0, 136.5, 135.25, 17.0, "server", 210.5, 190.0, 7.5, 2.5, 0.5, (0.75, 0.5, 0.25), 2.5, False, 0.125,
     3, 1, 0.5, 50.5, 20.25, 41.0, True, 13.0, True, (0.125, 0.0625), 2, 12.5, 0.25, 3.0, 211.5, 0.75, "log",

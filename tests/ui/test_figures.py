@@ -69,7 +69,7 @@ def test_others_are_told_as_far_as_known(rate: float | None, count: int | None, 
 def test_without_usage_the_table_has_chunks_for_tokens() -> None:
     load = dataclasses.replace(LOADED_BY_US, no_usage=True, waiting=2)
     told = rows("Rates", figures=but(client_chunks_s=120.0), load=load)
-    assert (told["ours, no usage"], told["per stream"]) == ("120 chunks/s", "20.0 chunks/s")
+    assert (told["ours, no usage"], told["per stream"]) == ("120 chunks/s", "15.0 chunks/s")
     assert "output, ours" not in told
     assert rows("Our load", load=load)["usage"] == "▲ the server sends none"
 

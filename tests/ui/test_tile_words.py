@@ -47,7 +47,7 @@ def test_a_healthy_server_needs_no_words_beside_its_values() -> None:
 
 def test_output_of_others_is_told_apart_unless_it_is_two_clocks_rounding() -> None:
     told = said(but(others_tok_s=96.5))["output"]
-    assert told.details == ("others 96.5 tok/s", "others 96")
+    assert told.details == ("others 96.5 tok/s", "others 96", "oth. 96")
     assert told.insist
     assert said(but(others_tok_s=0.4))["output"].details == ()
 
@@ -66,7 +66,7 @@ def test_without_usage_nothing_is_called_a_token() -> None:
     figures = but(client_chunks_s=120.0)
     told = said(figures, ours(in_flight=8, waiting=2, no_usage=True))
     assert (told["output"].value, told["output"].details) == ("120", ("chunks/s",))
-    assert (told["decode"].value, told["decode"].details) == ("20.0", ("chunks/s",))
+    assert (told["decode"].value, told["decode"].details) == ("15.0", ("chunks/s",))
     assert told["decode"].insist, "the unit must not be left out"
     nothing = said(but(client_chunks_s=None), ours(no_usage=True))["output"]
     assert (nothing.value, nothing.details) == ("—", ("chunks/s",))
@@ -74,9 +74,9 @@ def test_without_usage_nothing_is_called_a_token() -> None:
 
 @pytest.mark.parametrize(
     ("chunks", "in_flight", "waiting", "each"),
-    [(120.0, 8, 2, 20.0), (None, 8, 2, None), (120.0, 2, 2, None), (0.0, 0, 0, None)],
+    [(120.0, 8, 2, 15.0), (None, 8, 2, None), (120.0, 2, 2, 60.0), (0.0, 0, 0, None)],
 )
-def test_chunks_are_shared_by_the_streams_that_answer(
+def test_chunks_are_shared_by_the_streams_in_flight(
     chunks: float | None, in_flight: int, waiting: int, each: float | None
 ) -> None:
     assert per_stream(chunks, LoadView(8, in_flight, waiting=waiting)) == each
@@ -127,6 +127,12 @@ def test_a_queue_of_ours_warns_in_two_tiles() -> None:
 def test_a_queue_of_a_moment_is_told_and_warns_nobody() -> None:
     told = said(but(waiting=1))["requests"]
     assert (told.level, told.details, told.insist) == ("normal", ("1 waiting",), True)
+
+
+def test_requests_that_fail_are_told_before_anything_else() -> None:
+    told = said(but(running=0, waiting=2), ours(errors=60, failed_lately=12))["requests"]
+    assert (told.level, told.details) == ("warning", ("12 of ours failed", "12 failed"))
+    assert said(load=ours(errors=60))["requests"].level == "normal", "long ago"
 
 
 def test_requests_of_others_are_told_apart() -> None:

@@ -83,7 +83,7 @@ class EngineCounts:
         self.add("prompt_tokens_recomputed", whole)
 
     def _count_waits(self, step: Step, first: list[Request]) -> None:
-        waits = [step.at - request.arrived for request in first]
+        waits = [max(0.0, step.at - request.arrived) for request in first]  # a step may end late
         self.histograms["time_to_first_token_seconds"].observe_all(waits)
         latency = self.histograms["inter_token_latency_seconds"]
         gap, times = 0.0, 0

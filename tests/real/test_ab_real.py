@@ -64,14 +64,24 @@ def check_arms(report: Report) -> tuple[ArmReport, ArmReport]:
     return off, on
 
 
+def disturbed(report: Report) -> bool:
+    """Whether the machine was too busy for this client, by the report's own words."""
+    return any("client-limited" in cell.flags for arm in report.arms for cell in arm.cells)
+
+
 def test_speculation_wins_at_temperature_0_with_one_stream(home: Home, vllm_cpu: Path) -> None:
     report, output = measured(home, vllm_cpu, 1, 0.0, tokens=1200, window=30)
-    _, on = check_arms(report)
+    if disturbed(report):
+        report, output = measured(home, vllm_cpu, 1, 0.0, tokens=1200, window=30)
+    off, on = check_arms(report)
     headline = next(v for v in report.verdicts if v.headline)
     assert headline.metric == "decode_tok_s"
-    assert headline.call == "faster", output
-    assert headline.text.startswith("Keep speculation ON")
+    # a client held up for seconds reads whole answers at once: it may hide the gain, never turn it round
+    assert headline.call in (("faster", "not settled") if disturbed(report) else ("faster",)), output
+    if headline.call == "faster":
+        assert headline.text.startswith("Keep speculation ON")
     cell = on.cells[0]
+    assert (cell.output_tok_s or 0) > (off.cells[0].output_tok_s or 0), output
     assert cell.acceptance_rate is not None
     assert cell.acceptance_rate > 0.8
     assert len(cell.acceptance_by_position) == 3
